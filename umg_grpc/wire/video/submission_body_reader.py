@@ -48,6 +48,13 @@ class JsonText:
 
 
 Fields: TypeAlias = Mapping[str, Member]
+
+
+def members_of(kind: type, *same: str, **others: str) -> Fields:
+    """Return members of one type: those in `same` have the names of their parameters; `others`: member -> parameter."""
+    return {name: Member(parameter, kind) for name, parameter in {**{name: name for name in same}, **others}.items()}
+
+
 LENGTH_MEMBER, MODEL_DECIDES = "duration", b"-1"
 """Field with the length, and the value with which a vendor's model selects the length itself."""
 

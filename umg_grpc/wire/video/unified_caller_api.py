@@ -13,7 +13,7 @@ from umg_grpc.wire.core.multipart_forms import FormPart, form_object
 from umg_grpc.wire.video.caller_api_interface import EntryFormat
 from umg_grpc.wire.video.content_array_items import ITEM_KINDS, ROLES_D_1, read_content
 from umg_grpc.wire.video.prompt_option_markers import read_markers
-from umg_grpc.wire.video.submission_body_reader import CreateBody, Member, Members, Seconds, WholeNumber
+from umg_grpc.wire.video.submission_body_reader import CreateBody, Members, Seconds, WholeNumber, members_of
 from umg_grpc.wire.video.task_response_values import (
     FAILED_STATES,
     VIDEO_FORMAT,
@@ -24,31 +24,16 @@ from umg_grpc.wire.video.task_response_values import (
 )
 
 BODY_FIELDS = {
-    "prompt": Member("prompt", str),
-    "size": Member("size", str),
-    "duration": Member("duration_seconds", WholeNumber),
-    "durationSeconds": Member("duration_seconds", WholeNumber),
-    "seconds": Member("duration_seconds", Seconds),
-    "aspectRatio": Member("aspect_ratio", str),
-    "aspect_ratio": Member("aspect_ratio", str),
-    "ratio": Member("aspect_ratio", str),
-    "resolution": Member("resolution", str),
-    "generateAudio": Member("generate_audio", bool),
-    "generate_audio": Member("generate_audio", bool),
-    "seed": Member("seed", WholeNumber),
-    "sampleCount": Member("sample_count", WholeNumber),
-    "personGeneration": Member("person_generation", str),
-    "addWatermark": Member("watermark", bool),
-    "watermark": Member("watermark", bool),
-    "fps": Member("frames_per_second", WholeNumber),
-    "negativePrompt": Member("negative_prompt", str),
-    "negative_prompt": Member("negative_prompt", str),
-    "enhancePrompt": Member("prompt_extend", bool),
-    "prompt_extend": Member("prompt_extend", bool),
-    "camera_fixed": Member("camera_fixed", bool),
-    "return_last_frame": Member("return_last_frame", bool),
-    "frames": Member("frames", WholeNumber),
-    "mode": Member("mode", str),
+    **members_of(str, "prompt", "size", aspectRatio="aspect_ratio"),
+    **members_of(WholeNumber, duration="duration_seconds", durationSeconds="duration_seconds"),
+    **members_of(Seconds, seconds="duration_seconds"),
+    **members_of(str, "aspect_ratio", "resolution", "mode", ratio="aspect_ratio", personGeneration="person_generation"),
+    **members_of(str, negativePrompt="negative_prompt", negative_prompt="negative_prompt"),
+    **members_of(bool, generateAudio="generate_audio", generate_audio="generate_audio"),
+    **members_of(bool, addWatermark="watermark", watermark="watermark"),
+    **members_of(bool, enhancePrompt="prompt_extend", prompt_extend="prompt_extend"),
+    **members_of(bool, "camera_fixed", "return_last_frame"),
+    **members_of(WholeNumber, "seed", "frames", sampleCount="sample_count", fps="frames_per_second"),
 }
 """Field of the body or of `metadata` -> canonical parameter. The specification does not name the fields for prompt
 extension and for `vidC`'s audio, so they have the names of the vendor's API.

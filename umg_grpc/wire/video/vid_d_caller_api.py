@@ -12,7 +12,7 @@ from umg_grpc.wire.core.json_decoding import JsonObject, is_present, parse
 from umg_grpc.wire.video.caller_api_interface import EntryFormat
 from umg_grpc.wire.video.content_array_items import ROLES_D, read_content
 from umg_grpc.wire.video.errors import encode_error_d
-from umg_grpc.wire.video.submission_body_reader import CreateBody, Member, WholeNumber
+from umg_grpc.wire.video.submission_body_reader import CreateBody, WholeNumber, members_of
 from umg_grpc.wire.video.task_response_values import (
     FAILED_STATES,
     code_and_message,
@@ -24,15 +24,9 @@ from umg_grpc.wire.video.task_response_values import (
 )
 
 BODY_FIELDS = {
-    "resolution": Member("resolution", str),
-    "ratio": Member("aspect_ratio", str),
-    "duration": Member("duration_seconds", WholeNumber),
-    "generate_audio": Member("generate_audio", bool),
-    "return_last_frame": Member("return_last_frame", bool),
-    "seed": Member("seed", WholeNumber),
-    "watermark": Member("watermark", bool),
-    "camera_fixed": Member("camera_fixed", bool),
-    "frames": Member("frames", WholeNumber),
+    **members_of(str, "resolution", ratio="aspect_ratio"),
+    **members_of(WholeNumber, "seed", "frames", duration="duration_seconds"),
+    **members_of(bool, "generate_audio", "return_last_frame", "watermark", "camera_fixed"),
 }
 STATE_NAMES = states("queued", "processing", "succeeded", "failed")
 
@@ -57,7 +51,7 @@ def decode_create(body: bytes, _: Mapping[str, str]) -> pb.CreateVideoTaskReques
         given.keep_open_length(given.members)
     if (content := given.take("content")) is not None:
         read_content(given, content, "content", ROLES_D, takes_draft=not is_neutral)
-    given.read(BODY_FIELDS if is_neutral else BODY_FIELDS | {"size": Member("size", str)})
+    given.read(BODY_FIELDS if is_neutral else {**BODY_FIELDS, **members_of(str, "size")})
     given.callback(given.take("callback_url"), "callback_url")
     return given.finish({"parameters.prompt": "content", "parameters.media": "content"})
 

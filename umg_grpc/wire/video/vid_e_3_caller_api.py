@@ -11,15 +11,14 @@ from umg_grpc.wire.core.json_decoding import JsonObject, invalid, missing, parse
 from umg_grpc.wire.video.caller_api_interface import EntryFormat
 from umg_grpc.wire.video.errors import encode_error_e
 from umg_grpc.wire.video.input_media import is_video
-from umg_grpc.wire.video.submission_body_reader import CreateBody, Member, Members, WholeNumber, begins
+from umg_grpc.wire.video.submission_body_reader import CreateBody, Members, WholeNumber, begins, members_of
 from umg_grpc.wire.video.task_response_values import FAILED_STATES, code_and_message, milliseconds, states, videos
 
 SETTING_FIELDS = {
-    "duration": Member("duration_seconds", WholeNumber),
-    "resolution": Member("resolution", str),
-    "aspect_ratio": Member("aspect_ratio", str),
+    **members_of(WholeNumber, duration="duration_seconds"),
+    **members_of(str, "resolution", "aspect_ratio"),
 }
-BODY_FIELDS = {"prompt": Member("prompt", str), "negative_prompt": Member("negative_prompt", str), **SETTING_FIELDS}
+BODY_FIELDS = {**members_of(str, "prompt", "negative_prompt"), **SETTING_FIELDS}
 MEDIA_FIELDS = ("image", "images", "image_list", "video", "videos", "video_list", "reference_videos")
 URL_MEMBERS = ("url", "image_url", "video_url", "image", "video")
 """Members in which an object that describes a medium may have its URL."""

@@ -10,7 +10,7 @@ from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.core.multipart_forms import FormPart, form_object
 from umg_grpc.wire.video.caller_api_interface import EntryFormat
 from umg_grpc.wire.video.errors import encode_error_e
-from umg_grpc.wire.video.submission_body_reader import CreateBody, JsonText, Member, WholeNumber
+from umg_grpc.wire.video.submission_body_reader import CreateBody, JsonText, WholeNumber, members_of
 from umg_grpc.wire.video.task_response_values import (
     FAILED_STATES,
     SUCCEEDED_STATE,
@@ -22,17 +22,11 @@ from umg_grpc.wire.video.task_response_values import (
 )
 
 BODY_FIELDS = {
-    "prompt": Member("prompt", str),
-    "duration": Member("duration_seconds", WholeNumber),
-    "size": Member("size", str),
-    "mode": Member("mode", str),
-    "aspect_ratio": Member("aspect_ratio", str),
-    "negative_prompt": Member("negative_prompt", str),
-    "cfg_scale": Member("cfg_scale", float),
-    "dynamic_masks": Member("dynamic_masks_json", JsonText),
-    "camera_control": Member("camera_control_json", JsonText),
-    "sound": Member("generate_audio", bool),
-    "seed": Member("seed", WholeNumber),
+    **members_of(str, "prompt", "size", "mode", "aspect_ratio", "negative_prompt"),
+    **members_of(WholeNumber, "seed", duration="duration_seconds"),
+    **members_of(float, "cfg_scale"),
+    **members_of(bool, sound="generate_audio"),
+    **members_of(JsonText, dynamic_masks="dynamic_masks_json", camera_control="camera_control_json"),
 }
 IMAGE_FIELDS = ("image", "images", "input_reference")
 MEDIA_KINDS = {"text2video": pb.VIDEO_TASK_KIND_TEXT_TO_VIDEO, "image2video": pb.VIDEO_TASK_KIND_IMAGE_TO_VIDEO}

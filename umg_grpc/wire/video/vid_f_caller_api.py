@@ -9,7 +9,7 @@ from umg_grpc.wire.core.caller_field_paths import wire_paths
 from umg_grpc.wire.core.json_decoding import JsonObject, echo, invalid, missing
 from umg_grpc.wire.video.caller_api_interface import EntryFormat
 from umg_grpc.wire.video.errors import encode_error_f
-from umg_grpc.wire.video.submission_body_reader import CreateBody, Member, WholeNumber
+from umg_grpc.wire.video.submission_body_reader import CreateBody, WholeNumber, members_of
 from umg_grpc.wire.video.task_response_values import (
     FAILED_STATES,
     code_and_message,
@@ -19,12 +19,7 @@ from umg_grpc.wire.video.task_response_values import (
     urls,
 )
 
-BODY_FIELDS = {
-    "prompt": Member("prompt", str),
-    "seed": Member("seed", WholeNumber),
-    "aspect_ratio": Member("aspect_ratio", str),
-    "frames": Member("frames", WholeNumber),
-}
+BODY_FIELDS = {**members_of(str, "prompt", "aspect_ratio"), **members_of(WholeNumber, "seed", "frames")}
 IMAGE_FIELDS = ("image", "image_urls", "binary_data_base64")
 SUBMIT_ACTION, QUERY_ACTION = "CVSync2AsyncSubmitTask", "CVSync2AsyncGetResult"
 API_VERSION = "2022-08-31"

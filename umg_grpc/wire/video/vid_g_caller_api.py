@@ -11,14 +11,13 @@ from umg_grpc.wire.core.json_decoding import JsonObject, missing, parse
 from umg_grpc.wire.video.caller_api_interface import EntryFormat
 from umg_grpc.wire.video.content_array_items import ITEM_ROLES, read_content
 from umg_grpc.wire.video.errors import encode_error_g
-from umg_grpc.wire.video.submission_body_reader import CreateBody, Member, WholeNumber
+from umg_grpc.wire.video.submission_body_reader import CreateBody, WholeNumber, members_of
 from umg_grpc.wire.video.task_response_values import FAILED_STATES, code_and_message, seconds, states, task_query, urls
 
 BODY_FIELDS = {
-    "resolution": Member("resolution", str),
-    "duration": Member("duration_seconds", WholeNumber),
-    "ratio": Member("aspect_ratio", str),
-    "aigc_watermark": Member("watermark", bool),
+    **members_of(str, "resolution", ratio="aspect_ratio"),
+    **members_of(WholeNumber, duration="duration_seconds"),
+    **members_of(bool, aigc_watermark="watermark"),
 }
 STATE_NAMES = states("queued", "running", "succeeded", "failed", "cancelled")
 

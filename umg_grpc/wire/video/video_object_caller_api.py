@@ -10,7 +10,7 @@ from umg_grpc.wire.core.caller_field_paths import wire_paths
 from umg_grpc.wire.core.json_decoding import JsonObject, invalid
 from umg_grpc.wire.core.multipart_forms import FormPart, form_object
 from umg_grpc.wire.video.caller_api_interface import EntryFormat
-from umg_grpc.wire.video.submission_body_reader import CreateBody, Member, Seconds
+from umg_grpc.wire.video.submission_body_reader import CreateBody, Seconds, members_of
 from umg_grpc.wire.video.task_response_values import (
     FAILED_STATES,
     SUCCEEDED_STATE,
@@ -20,12 +20,8 @@ from umg_grpc.wire.video.task_response_values import (
     task_query,
 )
 
-BODY_FIELDS = {
-    "prompt": Member("prompt", str),
-    "seconds": Member("duration_seconds", Seconds),
-    "size": Member("size", str),
-}
-REMIX_FIELDS = {"prompt": Member("prompt", str)}
+BODY_FIELDS = {**members_of(str, "prompt", "size"), **members_of(Seconds, seconds="duration_seconds")}
+REMIX_FIELDS = members_of(str, "prompt")
 IMAGE_FIELDS = ("input_reference", "image")
 STATE_NAMES = states("queued", "in_progress", "completed", "failed")
 MAX_LIMIT = 100

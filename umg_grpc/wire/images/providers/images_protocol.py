@@ -1,7 +1,6 @@
 """Protocol of `imgC`: `POST /images/generations` as JSON, `/edits` and `/variations` as forms. Streams have drafts."""
 
 import msgspec
-from msgspec import Raw
 
 from umg_grpc.knowledge.families.image import has_images
 from umg_grpc.v1 import pb
@@ -17,23 +16,17 @@ from umg_grpc.wire.images.providers.request_encoding import (
     add_set,
     extra_fields,
     flatten,
+    own_members,
     report_others,
     size_with,
-    stated_json,
 )
 from umg_grpc.wire.images.providers.response_decoding import OUTPUT_NAMES
 from umg_grpc.wire.images.schema import NEWER_MEMBERS
 from umg_grpc.wire.text_format_interface import UpstreamRequest
 
 GENERATIONS_PATH, EDITS_PATH, VARIATIONS_PATH = "/images/generations", "/images/edits", "/images/variations"
-OPTION_MEMBERS = {
-    "n": "n",
-    "quality": "quality",
-    "output_compression_percent": "output_compression",
-    "background": "background",
-    "moderation": "moderation",
-    "user": "user",
-}
+OPTION_FIELDS = ("n", "quality", "output_compression_percent", "background", "moderation", "user")
+OPTION_MEMBERS = {name: name.removesuffix("_percent") for name in OPTION_FIELDS}
 SUPPORTED_FIELDS = frozenset({*OPTION_MEMBERS, "size", "output_mime_type", "input_fidelity", "mask"})
 INPUT_FIDELITIES = ("low", "high")
 """Values of `input_fidelity` that the provider accepts. The specification's `auto` and `medium` are dropped."""
@@ -60,7 +53,7 @@ def encode_request(
     own = request.source.format in PROTOCOL_NAMES
     report_others(request, SUPPORTED_FIELDS | ({"extra_json"} if own else set()), notes, report)
     fields: JsonObject = dict(extra_fields(request)) if own and not is_edit else {}
-    fields |= _newer_members(request, notes, report)
+    fields |= {name: any_value(raw) for name, raw in own_members(request, notes, NEWER_MEMBERS, report).items()}
     fields |= {"model": model, "prompt": flat.prompt}
     add_set(fields, request, OPTION_MEMBERS)
     _add_output(fields, request)
@@ -74,22 +67,6 @@ def encode_request(
         report.drop("moderation")  # only generations have it
     _add_fidelity(fields, request, report)
     return encode_files(EDITS_PATH, _as_form(fields), request, flat, report)
-
-
-def _newer_members(request: pb.GenerateImageRequest, notes: RequestNotes, report: Report) -> JsonObject:
-    """Return the members of the caller's body that only newer models have, and remove them from the report."""
-    if not (stated := stated_json(request, notes, NEWER_MEMBERS)):
-        return {}
-    try:
-        members = msgspec.json.decode(stated, type=dict[str, Raw])
-    except (ValueError, RecursionError):
-        return {}  # of another form: they stay reported
-    found: JsonObject = {}
-    for name, raw in members.items():
-        if name.partition("[")[0] in NEWER_MEMBERS:
-            found[name] = any_value(raw)
-            report.forget(name)
-    return found
 
 
 def _as_form(fields: JsonObject) -> JsonObject:

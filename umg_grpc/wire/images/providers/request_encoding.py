@@ -88,6 +88,24 @@ def stated_json(request: pb.GenerateImageRequest, notes: RequestNotes, paths: fr
     return request.source.body
 
 
+def own_members(
+    request: pb.GenerateImageRequest, notes: RequestNotes, names: frozenset[str], report: Report
+) -> dict[str, Raw]:
+    """Return the members in `names`, without a canonical field, that the caller set, and remove them from the report. A
+    form has names with brackets for the members of an object. `notes`: facts about the caller's body.
+    """
+    if not (stated := stated_json(request, notes, names)):
+        return {}
+    try:
+        members = msgspec.json.decode(stated, type=dict[str, Raw])
+    except (ValueError, RecursionError):
+        return {}  # of another form: they stay reported
+    found = {name: raw for name, raw in members.items() if name.partition("[")[0] in names}
+    for name in found:
+        report.forget(name)
+    return found
+
+
 def refuse_edits(request: pb.GenerateImageRequest) -> None:
     """Raise UmgError(UNTRANSLATABLE) for a variation or a mask: without both, the provider changes the whole image."""
     if request.HasField("mask"):

@@ -17,39 +17,17 @@ from umg_grpc.wire.images.providers.request_encoding import add_set, as_url, ext
 from umg_grpc.wire.images.providers.response_decoding import OUTPUT_NAMES
 from umg_grpc.wire.text_format_interface import UpstreamRequest
 
-OPTION_MEMBERS = {
-    "n": "n",
-    "size": "size",
-    "aspect_ratio": "aspect_ratio",
-    "image_size": "image_size",
-    "quality": "quality",
-    "output_compression_percent": "output_compression",
-    "background": "background",
-    "moderation": "moderation",
-    "input_fidelity": "input_fidelity",
-    "response_modalities": "response_modalities",
-    "person_generation": "person_generation",
-    "temperature": "temperature",
-    "top_p": "top_p",
-    "max_output_tokens": "max_output_tokens",
-    "seed": "seed",
-    "guidance_scale": "guidance_scale",
-    "watermark": "watermark",
-    "negative_prompt": "negative_prompt",
-    "prompt_extend": "prompt_extend",
-    "user": "user",
-}
+OPTION_FIELDS = (
+    *("n", "size", "aspect_ratio", "image_size", "quality", "output_compression_percent", "background", "moderation"),
+    *("input_fidelity", "response_modalities", "person_generation", "temperature", "top_p", "max_output_tokens"),
+    *("seed", "guidance_scale", "watermark", "negative_prompt", "prompt_extend", "user"),
+)
+OPTION_MEMBERS = {name: name.removesuffix("_percent") for name in OPTION_FIELDS}
 STRUCTURED_FIELDS = ("n", "negative_prompt", "prompt_extend", "watermark", "seed", "size")
 """Fields that are in the member `parameters`, not at the top level, in a request to family `imgD`."""
 SUPPORTED_FIELDS = frozenset(
-    {
-        *OPTION_MEMBERS,
-        "output_mime_type",
-        "sequential_image_generation",
-        "max_sequential_images",
-        "optimize_prompt_mode",
-    }
-    | {"partial_images", "extra_json", "mask"}
+    {*OPTION_MEMBERS, "output_mime_type", "sequential_image_generation", "max_sequential_images"}
+    | {"optimize_prompt_mode", "partial_images", "extra_json", "mask"}
 )
 FORM_SUPPORTED = SUPPORTED_FIELDS - {"extra_json", "negative_prompt", "prompt_extend"}
 SHAPE_HEADERS = {"x-umg-shape": "sdk"}

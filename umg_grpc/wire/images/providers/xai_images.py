@@ -22,9 +22,9 @@ from umg_grpc.wire.images.providers.request_encoding import (
     as_url,
     extra_fields,
     flatten,
+    own_members,
     refuse_edits,
     report_others,
-    stated_json,
 )
 from umg_grpc.wire.images.providers.response_decoding import OUTPUT_NAMES, blocked
 from umg_grpc.wire.text_format_interface import UpstreamRequest
@@ -53,7 +53,7 @@ def encode_request(
     own = request.source.format in PROTOCOL_NAMES
     report_others(request, SUPPORTED_FIELDS | ({"extra_json"} if own else set()), notes, report)
     fields: JsonObject = dict(extra_fields(request)) if own else {}
-    fields |= _own_members(request, notes, report)
+    fields |= own_members(request, notes, OWN_MEMBERS, report)
     fields |= {"model": model, "prompt": flat.prompt, "response_format": "b64_json"}
     add_set(fields, request, OPTION_MEMBERS)
     if request.HasField("size") and request.size != "auto":
@@ -72,19 +72,6 @@ def encode_request(
     elif images:
         fields["images"] = images
     return UpstreamRequest(EDITS_PATH if images else GENERATIONS_PATH, msgspec.json.encode(fields), {}, report)
-
-
-def _own_members(request: pb.GenerateImageRequest, notes: RequestNotes, report: Report) -> JsonObject:
-    if not (stated := stated_json(request, notes, OWN_MEMBERS)):
-        return {}
-    try:
-        members = msgspec.json.decode(stated, type=dict[str, Raw])
-    except (ValueError, RecursionError):
-        return {}  # of another form: they stay reported
-    found: JsonObject = {name: raw for name, raw in members.items() if name in OWN_MEMBERS}
-    for name in found:
-        report.forget(name)
-    return found
 
 
 def _image(placed: PlacedImage) -> JsonObject:

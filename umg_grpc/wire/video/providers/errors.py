@@ -7,7 +7,7 @@ from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.errors.error_classification import DEFAULT_TABLE, ClassificationRow, ProviderError, Table
 from umg_grpc.wire.errors.error_message_redaction import clean
-from umg_grpc.wire.errors.provider_errors import from_provider
+from umg_grpc.wire.errors.provider_errors import from_provider, read_error
 
 PROMPT_FIELD = "parameters.prompt"
 """Canonical field that an error names if the provider rejects the request as too long."""
@@ -58,6 +58,11 @@ def refused(status: int, headers: Mapping[str, str], error: ProviderError, table
     found = from_provider(status, error, headers, too_long=PROMPT_FIELD, table=(*table, *DEFAULT_TABLE))
     found.message = _without_names(found.message)
     return found
+
+
+def failed_call(status: int, headers: Mapping[str, str], body: bytes, *, table: Table = ()) -> UmgError:
+    """Return the error of a failed call other than a submission or a query, by its body, as `refused` does."""
+    return refused(status, headers, read_error(body), table)
 
 
 def refused_submission(

@@ -18,7 +18,7 @@ from umg_grpc.wire.core.base64_media import is_data_url, parse_data_url
 from umg_grpc.wire.errors.provider_errors import as_error, read_error, unreadable
 from umg_grpc.wire.video.provider_protocol_interface import ProviderRequest, Statuses, VideoProtocol
 from umg_grpc.wire.video.provider_task_types import ProviderResult, ProviderStatus, ProviderTask, Submission
-from umg_grpc.wire.video.providers.errors import is_page, is_unknown, refused, refused_submission
+from umg_grpc.wire.video.providers.errors import failed_call, is_page, is_unknown, refused, refused_submission
 from umg_grpc.wire.video.providers.request_encoding import get_request, json_request, path_id
 from umg_grpc.wire.video.providers.response_decoding import (
     QUEUED_STATE,
@@ -287,11 +287,6 @@ def encode_cancel(task: ProviderTask) -> ProviderRequest:
     return ProviderRequest(method="DELETE", path=f"/v1/videos/{path_id(task.id)}")
 
 
-def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
-    """Return the error for a failed call other than a submission or a query. `headers`: by lower-case name."""
-    return refused(status, headers, read_error(body))
-
-
 UMG_VIDEO = VideoProtocol(
     name=PROTOCOL_NAME,
     encode_create=encode_create,
@@ -299,7 +294,7 @@ UMG_VIDEO = VideoProtocol(
     takes_open_length=True,
     encode_query=encode_query,
     decode_status=decode_status,
-    decode_error=decode_error,
+    decode_error=failed_call,
     encode_find=encode_find,
     decode_found=decode_found,
     encode_cancel=encode_cancel,

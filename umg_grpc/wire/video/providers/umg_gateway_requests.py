@@ -8,6 +8,13 @@ from umg_grpc.knowledge.families.video import video_family
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject, json_text
 from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.video import (
+    vid_d_caller_api,
+    vid_e_3_caller_api,
+    vid_e_v1_caller_api,
+    vid_f_caller_api,
+    vid_g_caller_api,
+)
 from umg_grpc.wire.video.provider_protocol_interface import ProviderRequest
 from umg_grpc.wire.video.provider_task_types import Submission
 from umg_grpc.wire.video.providers.content_items import content_items
@@ -25,16 +32,10 @@ from umg_grpc.wire.video.providers.request_encoding import (
     refuse_media,
     report_unsupported,
 )
+from umg_grpc.wire.video.submission_body_reader import Fields, JsonText
 
-UNIFIED_ENTRY, VIDEO_OBJECT, ENTRY_D, E_V1, E_3, ENTRY_F, ENTRY_G = (
-    "unified",
-    "video_object",
-    "D",
-    "E_v1",
-    "E_3",
-    "F",
-    "G",
-)
+UNIFIED_ENTRY, VIDEO_OBJECT = "unified", "video_object"
+ENTRY_D, E_V1, E_3, ENTRY_F, ENTRY_G = "D", "E_v1", "E_3", "F", "G"
 ENTRY_NAMES = {
     pb.VIDEO_ENTRY_VIDEO_OBJECT: VIDEO_OBJECT,
     pb.VIDEO_ENTRY_D: ENTRY_D,
@@ -56,60 +57,31 @@ KINDS_E_3 = {
     pb.VIDEO_TASK_KIND_IMAGE_TO_VIDEO: "image-to-video",
     pb.VIDEO_TASK_KIND_OMNI: "omni-video",
 }
+
+
+def _sent(fields: Fields) -> Mapping[str, str]:
+    return {
+        member.parameter: name for name, member in fields.items() if name != "prompt" and member.kind is not JsonText
+    }
+
+
 ENTRY_FIELDS: Mapping[str, Mapping[str, str]] = {
     UNIFIED_ENTRY: {
-        "size": "size",
+        **{name: name for name in ("size", "resolution", "seed", "watermark", "negative_prompt", "prompt_extend")},
+        **{name: name for name in ("camera_fixed", "return_last_frame", "frames", "mode")},
         "duration_seconds": "duration",
-        "resolution": "resolution",
-        "seed": "seed",
         "aspect_ratio": "aspectRatio",
         "generate_audio": "generateAudio",
         "sample_count": "sampleCount",
         "person_generation": "personGeneration",
-        "watermark": "watermark",
         "frames_per_second": "fps",
-        "negative_prompt": "negative_prompt",
-        "prompt_extend": "prompt_extend",
-        "camera_fixed": "camera_fixed",
-        "return_last_frame": "return_last_frame",
-        "frames": "frames",
-        "mode": "mode",
     },
     VIDEO_OBJECT: {"size": "size", "negative_prompt": "negative_prompt"},
-    ENTRY_D: {
-        "resolution": "resolution",
-        "aspect_ratio": "ratio",
-        "duration_seconds": "duration",
-        "seed": "seed",
-        "generate_audio": "generate_audio",
-        "return_last_frame": "return_last_frame",
-        "watermark": "watermark",
-        "camera_fixed": "camera_fixed",
-        "frames": "frames",
-    },
-    E_V1: {
-        "duration_seconds": "duration",
-        "size": "size",
-        "mode": "mode",
-        "negative_prompt": "negative_prompt",
-        "aspect_ratio": "aspect_ratio",
-        "cfg_scale": "cfg_scale",
-        "generate_audio": "sound",
-        "seed": "seed",
-    },
-    E_3: {
-        "duration_seconds": "duration",
-        "resolution": "resolution",
-        "aspect_ratio": "aspect_ratio",
-        "negative_prompt": "negative_prompt",
-    },
-    ENTRY_F: {"seed": "seed", "aspect_ratio": "aspect_ratio", "frames": "frames"},
-    ENTRY_G: {
-        "resolution": "resolution",
-        "duration_seconds": "duration",
-        "aspect_ratio": "ratio",
-        "watermark": "aigc_watermark",
-    },
+    ENTRY_D: _sent(vid_d_caller_api.BODY_FIELDS),
+    E_V1: _sent(vid_e_v1_caller_api.BODY_FIELDS),
+    E_3: _sent(vid_e_3_caller_api.BODY_FIELDS),
+    ENTRY_F: _sent(vid_f_caller_api.BODY_FIELDS),
+    ENTRY_G: _sent(vid_g_caller_api.BODY_FIELDS),
 }
 """HTTP API -> canonical parameter -> field of the API's body."""
 FURTHER_PARAMETERS = {

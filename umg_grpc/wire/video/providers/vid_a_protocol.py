@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import msgspec
 from msgspec import Raw, Struct
@@ -13,7 +14,7 @@ from umg_grpc.wire.errors.error_classification import ProviderError
 from umg_grpc.wire.errors.provider_errors import as_error, read_error
 from umg_grpc.wire.video.provider_protocol_interface import ProviderRequest, Statuses, VideoProtocol
 from umg_grpc.wire.video.provider_task_types import ProviderResult, ProviderStatus, ProviderTask, Submission
-from umg_grpc.wire.video.providers.errors import BLOCKED_REASON, refused, refused_submission, rows
+from umg_grpc.wire.video.providers.errors import BLOCKED_REASON, failed_call, refused, refused_submission, rows
 from umg_grpc.wire.video.providers.image_roles import Numbered, inputs_of, present
 from umg_grpc.wire.video.providers.media_encoding import file_name, inline, media_type
 from umg_grpc.wire.video.providers.multipart_encoding import Part, encode_form
@@ -194,18 +195,13 @@ def _with_content(relayed: Sequence[ProviderResult], video: Video, task: Provide
     return [replace(content, url=first.url, duration_seconds=content.duration_seconds or first.duration_seconds)]
 
 
-def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
-    """Return the error for a failed call other than a submission or a query. `headers`: by lower-case name."""
-    return refused(status, headers, read_error(body), ERROR_TABLE)
-
-
 VID_A = VideoProtocol(
     name=PROTOCOL_NAME,
     encode_create=encode_create,
     decode_created=decode_created,
     encode_query=encode_query,
     decode_status=decode_status,
-    decode_error=decode_error,
+    decode_error=partial(failed_call, table=ERROR_TABLE),
     takes_media_urls=False,
     encode_cancel=encode_cancel,
     first_poll_seconds=5,

@@ -5,11 +5,12 @@ Gemini API. Results are in the response, or are files that only the key can read
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from urllib.parse import quote
 
 from msgspec import Raw, Struct
 
-from umg_grpc.base.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure
 from umg_grpc.wire.core.json_decoding import JsonObject, is_present
 from umg_grpc.wire.core.provider_key_headers import NATIVE_KEY_HEADER
 from umg_grpc.wire.dropped_fields_report import Report
@@ -17,7 +18,7 @@ from umg_grpc.wire.errors.provider_errors import read_error, unreadable
 from umg_grpc.wire.relay_task_responses import read_relayed
 from umg_grpc.wire.video.provider_protocol_interface import ProviderRequest, Statuses, VideoProtocol
 from umg_grpc.wire.video.provider_task_types import ProviderResult, ProviderStatus, ProviderTask, Submission
-from umg_grpc.wire.video.providers.errors import BLOCKED_REASON, refused, refused_submission, rows
+from umg_grpc.wire.video.providers.errors import BLOCKED_REASON, failed_call, refused, refused_submission, rows
 from umg_grpc.wire.video.providers.image_roles import Numbered, inputs_of
 from umg_grpc.wire.video.providers.media_encoding import base64_of, inline, media_type
 from umg_grpc.wire.video.providers.request_encoding import (
@@ -294,18 +295,13 @@ def _of_file(file: File) -> ProviderResult | None:
     return ProviderResult(needs_key=file.uri) if file.uri else None
 
 
-def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
-    """Return the error for a failed call other than a submission or a query. `headers`: by lower-case name."""
-    return refused(status, headers, read_error(body), ERROR_TABLE)
-
-
 VID_B = VideoProtocol(
     name=PROTOCOL_NAME,
     encode_create=encode_create,
     decode_created=decode_created,
     encode_query=encode_query,
     decode_status=decode_status,
-    decode_error=decode_error,
+    decode_error=partial(failed_call, table=ERROR_TABLE),
     takes_media_urls=False,
     implied=implied_resolution(_resolution),
     key_header=NATIVE_KEY_HEADER,

@@ -4,10 +4,11 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta, timezone
+from functools import partial
 
 from msgspec import Struct
 
-from umg_grpc.base.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure
 from umg_grpc.v1 import pb
 from umg_grpc.wire.errors.error_classification import ProviderError
 from umg_grpc.wire.errors.provider_errors import is_ok, read_error
@@ -18,6 +19,7 @@ from umg_grpc.wire.video.providers.errors import (
     FAILED_REASON,
     LIMITED_REASON,
     REJECTED_REASON,
+    failed_call,
     refused,
     refused_submission,
     rows,
@@ -159,11 +161,6 @@ def _status_of(error: ProviderError) -> int:
     return next((status for pattern, status in CODE_STATUSES if pattern.search(str(error.code))), 400)
 
 
-def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
-    """Return the error for a failed call other than a submission or a query. `headers`: by lower-case name."""
-    return refused(status, headers, read_error(body), ERROR_TABLE)
-
-
 VID_C = VideoProtocol(
     name=PROTOCOL_NAME,
     encode_create=encode_create,
@@ -171,7 +168,7 @@ VID_C = VideoProtocol(
     takes_open_length=True,
     encode_query=encode_query,
     decode_status=decode_status,
-    decode_error=decode_error,
+    decode_error=partial(failed_call, table=ERROR_TABLE),
     encode_cancel=encode_cancel,
     result_seconds=RESULT_SECONDS,
     first_poll_seconds=10,

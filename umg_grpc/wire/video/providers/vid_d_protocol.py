@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from urllib.parse import urlencode
 
 from msgspec import Raw, Struct
@@ -21,6 +22,7 @@ from umg_grpc.wire.video.providers.errors import (
     FAILED_REASON,
     LIMITED_REASON,
     REJECTED_REASON,
+    failed_call,
     refused,
     refused_submission,
     rows,
@@ -241,11 +243,6 @@ def _usage(usage: Usage | None) -> pb.VideoUsage | None:
     return pb.VideoUsage(total_tokens=tokens) if tokens else None
 
 
-def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
-    """Return the error for a failed call other than a submission or a query. `headers`: by lower-case name."""
-    return refused(status, headers, read_error(body), ERROR_TABLE)
-
-
 VID_D = VideoProtocol(
     name=PROTOCOL_NAME,
     encode_create=encode_create,
@@ -253,7 +250,7 @@ VID_D = VideoProtocol(
     takes_open_length=True,
     encode_query=encode_query,
     decode_status=decode_status,
-    decode_error=decode_error,
+    decode_error=partial(failed_call, table=ERROR_TABLE),
     implied=implied_resolution(_resolution),
     takes_drafts=True,
     max_batch=MAX_BATCH,

@@ -5,18 +5,19 @@ outcome. A query of the new API may contain several tasks.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from urllib.parse import quote
 
-from umg_grpc.base.errors import UmgError
 from umg_grpc.wire.video.provider_protocol_interface import ProviderRequest, Statuses, VideoProtocol
 from umg_grpc.wire.video.provider_task_types import ProviderTask, Submission
+from umg_grpc.wire.video.providers.errors import failed_call
 from umg_grpc.wire.video.providers.request_encoding import get_request, path_id
 from umg_grpc.wire.video.providers.vid_e_apis import OLD_API, PROTOCOL_NAME, implied, is_new, old_path, rules_model
 from umg_grpc.wire.video.providers.vid_e_old_requests import encode_old
 from umg_grpc.wire.video.providers.vid_e_requests import encode_new
 from umg_grpc.wire.video.providers.vid_e_responses import (
+    ERROR_TABLE,
     created_task,
-    decode_error,
     found_task,
     statuses_of_list,
     statuses_of_task,
@@ -73,18 +74,13 @@ def decode_found(status: int, headers: Mapping[str, str], body: bytes, submissio
     return found_task(status, headers, body, submission, facts)
 
 
-def decode_other_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
-    """Return the error for a failed call other than a submission or a query. `headers`: by lower-case name."""
-    return decode_error(status, headers, body)
-
-
 VID_E = VideoProtocol(
     name=PROTOCOL_NAME,
     encode_create=encode_create,
     decode_created=decode_created,
     encode_query=encode_query,
     decode_status=decode_status,
-    decode_error=decode_other_error,
+    decode_error=partial(failed_call, table=ERROR_TABLE),
     implied=implied,
     rules_model=rules_model,
     max_batch=MAX_BATCH,

@@ -40,9 +40,8 @@ CODE_STATUSES = {
 """Code of an error in a response with HTTP status 200 -> the HTTP status by which the error is classified."""
 ERROR_TABLE = (
     rows(FAILED_REASON, Failure.DOWN, r"100[0-4]", "1103", r"120[23]"),
-    rows(
-        FAILED_REASON, Failure.DOWN, r"110[0-2]", "1304"
-    ),  # status 429, but permanent: the account, its packs, its addresses
+    # status 429, but permanent: the account, its packs, its addresses
+    rows(FAILED_REASON, Failure.DOWN, r"110[0-2]", "1304"),
     rows(BLOCKED_REASON, Failure.CALLER, r"130[01]"),
     rows(REJECTED_REASON, Failure.CALLER, r"120[01]"),
     rows(LIMITED_REASON, Failure.OVERLOADED, r"130[23]"),
@@ -205,8 +204,3 @@ def _is_unknown(status: int, error: ProviderError) -> bool:
 
 def _status_of(status: int, error: ProviderError) -> int:
     return status if status >= 400 else CODE_STATUSES.get(str(error.code), 500)
-
-
-def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
-    """Return the error for a failed call of any kind. `headers`: by lower-case name."""
-    return refused(status, headers, read_error(body), ERROR_TABLE)
