@@ -148,7 +148,6 @@ class Dispatcher:
         )
 
     def _key_fields(self, request: web.BaseRequest, route: Route | None) -> Mapping[str, str]:
-        """Return the log fields that name the caller's API key."""
         if route is None or not route.needs_key:
             return {}
         try:

@@ -19,7 +19,6 @@ class RouteMatch(NamedTuple):
     """None for no row: the handler then raises web.HTTPNotFound or web.HTTPMethodNotAllowed."""
     handler: Handler
     parameters: Mapping[str, str]
-    """Values of the parameters of the path, by their names."""
 
 
 class PathRouter:

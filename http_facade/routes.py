@@ -114,7 +114,6 @@ NATIVE_ACTIONS = (
 """Actions of native paths: (action, shape, format, whether the response is a stream)."""
 ACTION_NAMES = tuple(action for action, *_ in NATIVE_ACTIONS)
 ACTIONS_FORMAT = NATIVE_ACTIONS[0][2]
-"""Format of the error bodies for unknown actions."""
 # a path that ends with an action is no model resource, and has another method
 MODEL_SEGMENT = f"{{model:(?:(?!:(?:{'|'.join(ACTION_NAMES)})$).)+}}"
 
@@ -253,7 +252,6 @@ ROUTE_TABLE = (
 )
 
 METRICS_ROUTES = tuple(row for row in ROUTE_TABLE if row.shape is Shape.METRICS)
-"""Routes of the separate metrics listener."""
 
 
 def routes_without(shapes: Collection[Shape]) -> tuple[Route, ...]:

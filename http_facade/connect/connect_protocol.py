@@ -74,7 +74,6 @@ CONNECT_STREAMS = {
     "application/connect+json": ConnectStream(in_json=True),
     "application/connect+proto": ConnectStream(False),
 }
-"""Streams by their media types."""
 
 
 def http_status(error: UmgError) -> int:

@@ -50,7 +50,6 @@ GRPC_WEB_TYPES = {
     "application/grpc-web": GrpcWeb(in_json=False),
     "application/grpc-web+json": GrpcWeb(in_json=True),
 }
-"""gRPC-Web by its media types."""
 
 
 def is_grpc_web(content_type: str) -> bool:

@@ -13,7 +13,6 @@ from umg_grpc.wire.core.json_decoding import echo
 
 ENVELOPE_HEAD = struct.Struct(">BI")
 COMPRESSED_FLAG = 1
-"""Flag of a compressed message."""
 IDENTITY_ENCODING = "identity"
 
 Pairs = tuple[tuple[str, str], ...]

@@ -14,7 +14,6 @@ class ClientConnection(Protocol):
     known_key: object
     """The key in these credentials, if a service in this process has validated it; else None."""
     is_over_limit: bool
-    """Whether the connection is beyond the connection limit."""
     is_expected: bool
     """Whether the load shedder has admitted the next call."""
 

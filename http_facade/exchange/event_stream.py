@@ -56,7 +56,6 @@ class EventStream(msgspec.Struct, eq=False):
     unsent: memoryview = NO_BYTES
     """Rest of the events that `write_large` sends."""
     sent_at: float = 0.0
-    """Time of the last write."""
     timer: asyncio.TimerHandle | None = None
     response: web.StreamResponse = SENT_LAST
     """Response for aiohttp, once it was sent."""

@@ -13,7 +13,6 @@ MAX_HEAD_BYTES = 8192
 MAX_BOUNDARY_CHARACTERS = 200
 DISPOSITION_HEADER, CONTENT_TYPE = "content-disposition", "content-type"
 PART_HEADERS = frozenset({DISPOSITION_HEADER, CONTENT_TYPE})
-"""Headers of a part that are read."""
 
 _LINE_END = b"\r\n"
 

@@ -100,7 +100,6 @@ class Settings:
     turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
     """Turn to encode a piece of a large response."""
     load_shedder: CallLimiter = field(default_factory=NoLoadShedder)
-    """Load shedder for model calls."""
     connections: int = 8192
     """Connection limit; beyond it only routes that need no key are served."""
     silent_seconds: float = 60

@@ -39,4 +39,3 @@ ADMIN_METHODS: Mapping[Shape, AdminMethod] = MappingProxyType(
         Shape.LIST_CHANNELS: AdminMethod("ListChannels", pb.ListChannelsRequest),
     }
 )
-"""Methods by the shapes of their routes."""

@@ -64,7 +64,6 @@ class GenerateImage:
             raise with_body_paths(failure, request.notes.opaque_paths) from None
 
     async def _respond_whole(self, exchange: HttpExchange, request: ImageRequest) -> web.StreamResponse | WholeResponse:
-        """Return all images in one JSON body."""
         files = EncodedFiles(secrets.token_bytes(NONCE_BYTES))
         try:
             notes = replace(request.notes, files=files)

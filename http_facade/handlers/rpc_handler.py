@@ -36,9 +36,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import echo
 
 STREAM_TYPES: dict[str, EnvelopedProtocol] = {**connect_protocol.CONNECT_STREAMS, **grpc_web.GRPC_WEB_TYPES}
-"""Protocols of a stream by the content type."""
 WEB_TYPES: dict[str, EnvelopedProtocol] = {**grpc_web.GRPC_WEB_TYPES}
-"""Protocols with envelopes of a unary method by the content type."""
 OK_STATUS = Status()
 
 
@@ -121,7 +119,6 @@ class ConnectHandler:
     async def _stream(
         self, exchange: HttpExchange, method: RpcMethod, protocol: EnvelopedProtocol, kind: str
     ) -> web.StreamResponse:
-        """Call a method and stream its responses in the envelopes of `protocol`."""
         events = EventStream(exchange, Frames(protocol), kind, b"", self._settings)
         async with events:
             headers: Pairs = ()

@@ -31,7 +31,6 @@ Request = TypeVar("Request", bound=Message)
 Response = TypeVar("Response", bound=Message)
 StreamCall: TypeAlias = "tuple[grpc.aio.UnaryStreamMultiCallable[Any, Message], type[Message]] | None"
 SOURCE_FIELD = "source"
-"""Field of a request with the caller's body."""
 
 
 class UnaryHandler(Generic[Request, Response]):

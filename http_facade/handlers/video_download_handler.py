@@ -95,7 +95,6 @@ def _wanted(exchange: HttpExchange) -> pb.DownloadVideoRequest:
 
 
 def _response(head: pb.ContentHead, *, is_part: bool) -> web.StreamResponse:
-    """Return the HTTP response for a download, whose bytes are sent later."""
     response = web.StreamResponse(headers=_headers(head))
     length = head.length_bytes if head.HasField("length_bytes") else None
     if length is not None:

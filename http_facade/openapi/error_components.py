@@ -24,7 +24,6 @@ _ERRORS = [
     for reason, status in _STATUSES
     for metadata in ({}, {**_METADATA, "retry_after_seconds": "1"})
 ]
-"""Errors of every reason and HTTP status, without and with metadata."""
 
 
 class ErrorResponses:

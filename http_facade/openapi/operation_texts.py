@@ -12,7 +12,6 @@ from http_facade.routes import Route, Shape
 from umg_grpc.operations.formats import unary_operation
 
 KEY_STATUSES = (400, 401, 403, 429, 500, 503, 504)
-"""Statuses of the errors of every operation that needs a key."""
 BODY_STATUSES = (*KEY_STATUSES, 413, 415)
 MODEL_STATUSES = (*BODY_STATUSES, 402, 404, 409, 422, 424, 451, 501, 502)
 TASK_STATUSES = (*KEY_STATUSES, 404, 502)
@@ -27,7 +26,6 @@ class OperationDescription:
     method: str = ""
     """Method of the schema whose comment describes the operation; "" for none."""
     errors: tuple[int, ...] = KEY_STATUSES
-    """HTTP statuses of its errors."""
 
 
 _ADMIN_SUMMARIES = {
@@ -118,7 +116,6 @@ DESCRIBED_OPERATIONS: Mapping[Shape, OperationDescription] = MappingProxyType(
         Shape.METRICS: OperationDescription("Health", "Get the metrics for Prometheus", errors=(401,)),
     }
 )
-"""Kind of operation -> its row, for the kinds that have one of their own."""
 
 
 def operation_of(route: Route) -> OperationDescription:

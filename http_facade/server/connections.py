@@ -281,7 +281,6 @@ class ServerConnection(asyncio.Protocol):
         *,
         close: bool,
     ) -> None:
-        """Send an error response without a handler."""
         transport = self._transport
         if transport is None or transport.is_closing():
             return

@@ -30,7 +30,7 @@ MAX_OVERLAP = timedelta(days=30)
 
 @dataclass(frozen=True)
 class Key:
-    """API key as it is stored: its settings and state, without the secret, which is not stored. Times are in UTC."""
+    """API key as it is stored: its state (times in UTC), and the settings of a `Caller`. The secret is not stored."""
 
     key_id: str
     prefix: str
@@ -43,23 +43,16 @@ class Key:
     expire_time: datetime | None
     revoke_time: datetime | None
     channels: tuple[str, ...] = ()
-    """Names of the allowed channels, with `*` as wildcard; empty allows every channel."""
     show_route: bool = False
-    """Whether responses name the channel that served the call."""
     operations: tuple[str, ...] = ()
-    """Allowed operations, as in `permissions.py`; empty allows every operation."""
     administrator: bool = False
-    """Whether the key may manage keys."""
     tokens_per_minute: int | None = None
     concurrent_requests: int | None = None
     budget_micro_credits: int | None = None
-    """Amount that the key may spend in each period; None is unlimited."""
     budget_period: str = ""
-    """`day` or `month` in UTC; "" for a budget without a period."""
     owner: str = ""
     """Person or team that the key belongs to, for the operator."""
     tags: Mapping[str, str] = field(default_factory=dict)
-    """Values by name, for the operator."""
     previous_prefix: str = ""
     """First characters of the secret before the last rotation; "" without a rotation."""
     previous_expire_time: datetime | None = None
@@ -113,7 +106,6 @@ class ApiKeys:
     """Repository of API keys in the database: creates, finds, changes, rotates and revokes them."""
 
     def __init__(self, store: Store, now: Callable[[], datetime] | None = None) -> None:
-        """Open the repository. `now`: returns the time; None for the time of the database."""
         self._store = store
         self._clock = store.clock if now is None else GivenClock(now)
 

@@ -238,7 +238,6 @@ class Authenticator:
             await asyncio.sleep(self._every * (1 - RELOAD_JITTER * self._chance()))
 
     async def _read_changes(self) -> None:
-        """Read all changes of keys since the last call from the database."""
         while True:
             began = self._monotonic()
             async with asyncio.timeout(QUERY_SECONDS):

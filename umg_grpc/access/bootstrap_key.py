@@ -40,7 +40,6 @@ class Bootstrap:
     """Bootstrap key as this start found or created it, with its secret if the secret is known."""
 
     prefix: str
-    """First characters of the secret."""
     secret: str | None = field(repr=False)
     """Secret; None if another start made the key and its secret is unknown here."""
     file: Path | None = None
@@ -201,7 +200,6 @@ def _check_secret(secret: str, place: object) -> None:
 
 
 def _read(file: Path) -> str | None:
-    """Return the secret in the file; None if the file does not exist."""
     try:
         secret = file.read_text().strip()
     except FileNotFoundError:

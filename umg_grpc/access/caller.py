@@ -50,7 +50,6 @@ class Caller:
     budget_period: str = ""
     """`day` or `month` in UTC; "" for a budget without a period."""
     key_prefix: str = ""
-    """Beginning of the key, by which its holder recognises it."""
 
     @property
     def limit_id(self) -> str:

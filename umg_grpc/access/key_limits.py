@@ -36,9 +36,6 @@ class KeyLimits:
         redis: Redis | None = None,
         processes: Processes = one_process,
     ) -> None:
-        """Create an enforcer. `now`: returns seconds of a monotonic clock. `processes`: returns the number of processes
-        that share Redis.
-        """
         self._now = now
         self._processes = processes
         self._requests = RequestLimits(now, redis, processes)

@@ -13,7 +13,6 @@ from umg_grpc.v1 import pb
 LIMIT_REMEDY = "set `redis` in the config, or serve with one worker"
 LIMIT_FIELDS: Final = ("requests_per_minute", "tokens_per_minute", "concurrent_requests")
 MAX_NAMED = 10
-"""Maximum number of keys and models that an error names."""
 
 logger = LazyLogger(__name__)
 

@@ -9,7 +9,6 @@ ADMIN_SCOPE = "admin"
 """Scope of a key that manages keys. A key without a restriction of operations does not have it."""
 
 MODELS_SCOPE = "models"
-"""Permission for the list of models."""
 
 PERMITTED_OPERATIONS: Mapping[str, frozenset[ModelOperation]] = {
     **{scope: frozenset(operations) for scope, operations in SCOPE_OPERATIONS.items()},

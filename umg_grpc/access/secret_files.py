@@ -6,7 +6,6 @@ from contextlib import suppress
 from pathlib import Path
 
 BOOTSTRAP_FILE = "bootstrap.key"
-"""Name of the file with the bootstrap key."""
 
 
 def create_secret_file(file: Path, secret: str) -> None:

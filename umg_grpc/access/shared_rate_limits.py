@@ -47,8 +47,7 @@ EXACT_REQUESTS = 1000
 """Largest limit whose requests are counted by their exact time; those of a larger one by a tenth of a second, rounded
 up, which bounds the memory and time that they take in Redis.
 """
-COARSE_STEP = 100_000
-"""A tenth of a second in microseconds."""
+COARSE_STEP = 100_000  # microseconds
 CLOSE_SECONDS = 1.0
 MAX_ENDED = 16
 """Most slices that wait to be reported: several only if Redis does not answer."""

@@ -309,7 +309,6 @@ class Chat:
                 self._screen.error(f"there is no command {unknown}; /help lists them")
 
     async def _answer(self, question: str) -> None:
-        """Stream and print the response to a question."""
         response, began = ShownResponse(), time.perf_counter()
         call = self._generation.StreamGenerate(self._conversation.request(question), metadata=self._credentials)
         try:

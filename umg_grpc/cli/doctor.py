@@ -127,7 +127,6 @@ def port(address: Address, machine: Machine, purpose: str) -> Check:
 
 
 def _is_gateway(address: Address, *, tls: bool) -> bool:
-    """Return whether a gateway answers at the HTTP address, with `tls` over TLS."""
     connection = connection_to(address, tls=tls)
     try:
         connection.request("GET", "/readyz")

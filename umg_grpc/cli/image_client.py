@@ -128,7 +128,6 @@ def _path(command: ImageCommand, extension: str) -> Path:
 
 
 def _report(result: pb.ImageResult, seconds: float, console: Console) -> None:
-    """Print the number, size and quality of the generated images, and the duration of the call in seconds."""
     count = result.usage.image_count
     parts: Sequence[str] = (
         f"{count} image{'s' if count != 1 else ''}",

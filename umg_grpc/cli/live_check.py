@@ -11,7 +11,6 @@ from umg_grpc.process.live_channel_check import call_channels
 from umg_grpc.service.channel_check import CheckResult
 
 CHECK_SECONDS = 20.0
-"""Most seconds of the check of one channel; all are checked at the same time."""
 
 
 def run(config: Config) -> int:

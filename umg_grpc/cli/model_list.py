@@ -201,7 +201,6 @@ async def _learned(config: Config, data: Path) -> "AsyncGenerator[LearnedQuirkTa
 
 
 async def _print_learned(config: Config, data: Path, models: Collection[str]) -> None:
-    """Print the restrictions of the provider's models that the gateway has learned; nothing without a database."""
     try:
         async with _learned(config, data) as table:
             found = [each for each in await table.read() if each.model in models]
@@ -333,7 +332,6 @@ def _describe(channel: str, model: str, failure: pb.ChannelFailure) -> str:
 
 
 def _details(model: str, failure: pb.ChannelFailure) -> str:
-    """Return the known facts about a failure and its message, separated by commas."""
     known = {
         "status": str(failure.upstream_status_code or ""),
         "code": failure.code,

@@ -12,7 +12,6 @@ from umg_grpc.knowledge.vendor_addresses import vendor_of
 from umg_grpc.routing import Target
 
 MAX_LISTED = 8
-"""Most members of a list that are printed."""
 OWN_SETTINGS = frozenset({"cache_marks"})
 """Quirks that follow from another setting of the channel."""
 OTHER_FACTS = ("default_effort", "input_tokens", "cache_min_tokens", "endpoints", "retired", "successor")
@@ -109,7 +108,6 @@ def _other_facts(found: FoundModel) -> list[str]:
 
 
 def _text(value: object) -> str:
-    """Return a value as the config contains it; only the beginning of a long list."""
     match value:
         case bool():
             return str(value).lower()

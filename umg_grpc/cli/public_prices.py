@@ -40,7 +40,6 @@ from umg_grpc.v1 import pb
 FETCH_SECONDS = 60.0
 MAX_BYTES = 64 * 1024 * 1024
 LISTED_CHANGES = 40
-"""Most changes that are printed."""
 PRICE_COLUMNS = ("model", "vendor", "prices", "rates", "retired", "as of")
 
 
@@ -118,7 +117,6 @@ def _explain_target(config: Config, model: str, target: Target) -> None:
 
 
 def _print_row(model: str, row: UnitPrices, region: str) -> None:
-    """Print the prices of a row for a provider's model, each of its rates, and their source."""
     source, as_of = price_source(row)
     origin = (
         "file of newer prices" if isinstance(row, FilePrice) else "hand-kept" if row in SHIPPED_PRICES else "generated"
@@ -137,7 +135,6 @@ def _print_row(model: str, row: UnitPrices, region: str) -> None:
 
 
 def _rate_text(rate: Rate) -> str:
-    """Return the effect of a rate: the factor of all tokens, and the prices that it states."""
     factor = [f"all tokens x {rate.percent / 100:g}"] if rate.percent != 100 else []
     prices = (
         price_text(pb.Price(unit=unit, micro_credits_per_million=price))

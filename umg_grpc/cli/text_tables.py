@@ -60,7 +60,6 @@ def _lines(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def _padded(cells: Sequence[str]) -> list[str]:
-    """Return the cells of a column, with spaces up to the width of the widest cell."""
     if all(map(str.isascii, cells)):
         width = max(map(len, cells))
         return [cell.ljust(width) for cell in cells]

@@ -26,7 +26,6 @@ KEY_DIMENSION = "key"
 TIME_BUCKETS: Mapping[str, str] = MappingProxyType(
     {"minute": "%Y-%m-%dT%H:%MZ", "hour": "%Y-%m-%dT%H:00Z", "day": "%Y-%m-%d", "month": "%Y-%m"}
 )
-"""Time buckets, with the format of their times."""
 MONTH_BUCKET = "month"
 BUCKET_STEPS: Mapping[str, timedelta] = MappingProxyType(
     {"minute": timedelta(minutes=1), "hour": timedelta(hours=1), "day": timedelta(days=1)}
@@ -170,7 +169,6 @@ async def _entries(
 
 
 def _begin_text(page: pb.ListUsageResponse) -> str:
-    """Return the line that states when the records and the totals in a page of usage begin."""
     begins = {
         "records": (page.HasField("record_begin_time"), page.record_begin_time),
         "totals by minute": (page.HasField("minute_begin_time"), page.minute_begin_time),
@@ -222,7 +220,6 @@ def _text(name: str, entry: pb.UsageEntry) -> str:
 
 
 def _print_table(by: Sequence[str], rows: Sequence[UsageTotal], names: Mapping[str, str], *, has_bars: bool) -> None:
-    """Print the rows, and their total if there are several."""
     others = [name for name in OTHER_COUNTS if any(row.counts[name] for row in rows)]
     headings = [name.replace("_", " ") for name in others]
     columns = [*by, "requests", "failed", "input", "cached", "share", "output", "reasoning", *headings, "credits"]

@@ -37,7 +37,6 @@ OWN_PROTOCOLS = ("local", SIMULATED_PROTOCOL)
 OPERATION_PROTOCOLS: Mapping[ModelOperation, Collection[str]] = {
     value: row.protocols for value, row in OPERATIONS_BY_VALUE.items()
 }
-"""Protocols of the providers that can do an operation."""
 
 
 def served_protocols() -> tuple[str, ...]:
@@ -163,7 +162,6 @@ def channels(document: YamlDocument, values: Value, directory: PurePath) -> Iter
 def _check_keys(
     document: YamlDocument, path: Path, entry: _ChannelEntry, protocols: tuple[str, ...], own: str | None
 ) -> None:
-    """Report keys of a channel that none of its protocols uses."""
     if entry.pace is not None and own != SIMULATED_PROTOCOL:
         document.problem((*path, "pace"), f"expected only of a `{SIMULATED_PROTOCOL}` channel")
     if entry.max_inputs is not None and protocols and not any(map(has_input_limit, protocols)):
@@ -198,7 +196,6 @@ def _discovery(
 
 
 def _with_preset(document: YamlDocument, path: Path, entry: _ChannelEntry) -> _ChannelEntry | None:
-    """Return the channel's entry with unset keys filled in from the preset that its `provider` names."""
     if entry.provider is None:
         if entry.account:
             document.problem((*path, "account"), "expected only with `provider`, whose URL has parts of an account")

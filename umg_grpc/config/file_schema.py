@@ -282,7 +282,6 @@ def _metrics(document: YamlDocument, entry: _MetricsEntry) -> MetricsAccess:
 
 
 def _egress(document: YamlDocument, entry: _EgressEntry, proxies: ProxyRules) -> EgressRules:
-    """Return the rules for calls of URLs that callers send."""
     places = list[NetworkPlace]()
     for position, text in enumerate(entry.allow):
         try:
@@ -331,7 +330,6 @@ def _tasks(document: YamlDocument, entry: _TasksEntry) -> VideoTaskConfig:
 
 
 def _usage(document: YamlDocument, entry: _UsageEntry, database: str) -> UsageRetention:
-    """Return how long usage records are retained."""
     default = Retention(ttl=Config.usage.ttl, max_bytes=Config.usage.max_bytes or 0)
     retention = _retention(document, "usage", entry, default)
     is_limited = entry.max_bytes is not None or database == "sqlite"

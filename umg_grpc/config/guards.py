@@ -31,8 +31,7 @@ GUARD_TARGET = re.compile(r"[^\s/:@]+:[0-9]{1,5}|\[[0-9a-fA-F:]+\]:[0-9]{1,5}|un
 WORD_BLANKS = r"[\s\pZ]+"
 """White space between the words of a phrase."""
 PUNCTUATION_MARK = re.compile(r"[!-/:-@\[-`{-~]")
-MAX_WORDS = 5000
-"""Most words of one guard; this number of words compiles within a second."""
+MAX_WORDS = 5000  # compile within a second
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 GUARDED_OPERATIONS = tuple(dict.fromkeys(row.scope for row in OPERATION_ROWS))
 """Operations that guards may be restricted to."""
@@ -149,7 +148,6 @@ def guards(
 
 
 def _guard(document: YamlDocument, path: Path, kind: str, entry: GuardEntry) -> GuardRow:
-    """Return the guard that an entry of the section describes, and report problems of the entry."""
     guard = GuardRow(
         name=entry.name,
         kind=kind,  # type: ignore[arg-type]  # one of `GUARD_KINDS`
@@ -183,7 +181,6 @@ def _guard(document: YamlDocument, path: Path, kind: str, entry: GuardEntry) -> 
 
 
 def _rows(document: YamlDocument, path: Path, entry: PatternGuardEntry) -> Iterator[GuardedPattern]:
-    """Yield the patterns of a guard: the shipped sets that it names, its words, and its regular expressions."""
     if not (entry.sets or entry.words or entry.patterns):
         document.problem(path, "expected `sets`, `words` or `patterns`")
     for at, name in enumerate(entry.sets):

@@ -20,7 +20,6 @@ from umg_grpc.v1.limits import MAX_COUNT
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=MAX_COUNT)]
 Length = Annotated[int, msgspec.Meta(ge=1, le=65_536)]
-"""Length of an embedding vector."""
 EnumValue = TypeVar("EnumValue")
 
 
@@ -130,7 +129,6 @@ def models(document: YamlDocument, values: Value, served: ModelIndex | None) -> 
 
 
 def _public_model(document: YamlDocument, path: Path, entry: _SettingsEntry, protocols: Collection[str]) -> pb.Model:
-    """Return the properties that callers see in the model list: prices, capabilities, limits, lifecycle."""
     model = pb.Model(description=entry.description)
     if (lifecycle := _one_of(document, (*path, "lifecycle"), entry.lifecycle, tuple(_LIFECYCLES))) in _LIFECYCLES:
         model.lifecycle = _LIFECYCLES[lifecycle]
@@ -147,7 +145,6 @@ def _public_model(document: YamlDocument, path: Path, entry: _SettingsEntry, pro
 def _operations(
     document: YamlDocument, path: Path, words: list[str] | None, protocols: Collection[str]
 ) -> "Iterator[pb.ModelOperation.ValueType]":
-    """Yield the model operations that `words` name (None for none)."""
     for position, word in enumerate(words or ()):
         if word not in SCOPE_OPERATIONS:
             document.problem((*path, position), f"expected {any_of(tuple(SCOPE_OPERATIONS))}")

@@ -265,7 +265,6 @@ def image_deadlines(channel: Channel) -> Deadlines:
 
 
 def _local_endpoint(local: LocalSource) -> EndpointSource:
-    """Return a function that returns the current address of the local model."""
 
     async def endpoint(broken: ProviderEndpoint | None) -> ProviderEndpoint:
         known = await local.wait_ready(LOCAL_START_SECONDS)

@@ -45,7 +45,6 @@ from umg_grpc.upstream.response_memory_budget import ResponseBudget
 from umg_grpc.wire.core.stream_memory_limits import MAX_RETAINED_BYTES, StreamMemory
 
 DATABASE_NAME, REDIS_NAME = "database", "redis"
-"""Names of the services outside of the process whose availability is checked."""
 
 
 class ProcessContext(NamedTuple):

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 
 PRICE_FILE = "prices.json"
-"""Name of the file with public prices in the data directory."""
 
 
 class FromEnvironment:

@@ -55,7 +55,6 @@ logger = structlog.get_logger()
 FIRST_LOAD_SECONDS = 60.0
 SWITCH_SECONDS = 0.0005
 RELOAD_END_SECONDS = 10.0
-"""Longest wait for the end of a reload at a shutdown."""
 
 
 def run(options: Options, config: Config) -> int:
@@ -83,7 +82,6 @@ def run(options: Options, config: Config) -> int:
 
 
 async def _serve(options: Options, config: Config) -> None:
-    """Serve HTTP and gRPC in this process, until a stop signal."""
     signals = Signals()
     async with local_model(options, config) as local, AsyncExitStack() as stack:
         # an HTTP face without its service serves no models itself
@@ -104,7 +102,6 @@ async def _serve(options: Options, config: Config) -> None:
 
 
 async def _serve_workers(options: Options, config: Config) -> None:
-    """Run the parent process, which starts and supervises the workers and serves no calls itself."""
     signals = Signals()
     async with local_model(options, config) as local, AsyncExitStack() as stack:
         served = served_part(config, local=local is not None)
@@ -145,7 +142,6 @@ async def _first_key(options: Options, config: Config) -> Bootstrap:
 
 
 async def _serve_worker(options: Options, config: Config) -> None:
-    """Serve in this worker process, until a stop signal or until its parent process ends."""
     signals = Signals()
     model = RelayedModel() if os.environ[WORKER_VARIABLE] == WITH_LOCAL else None
     served = served_part(config, local=model is not None)

@@ -4,7 +4,6 @@ import platform
 import sysconfig
 
 BUILD_OPTIMIZATIONS = {"PGO": "--enable-optimizations", "LTO": "--with-lto"}
-"""Optimizations of CPython, and the options of its `configure` for them."""
 BUILD_REMEDY = "use one of an official image (python:3.14-slim), Debian or `uv python install`"
 
 

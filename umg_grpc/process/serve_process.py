@@ -71,7 +71,6 @@ class Gateway:
     """Address of the separate listener of `/metrics`; None without one."""
     face: GrpcFace | None = None
     certificates: Certificates | None = None
-    """Certificates of both faces; None without TLS."""
     drain: Drain = field(default_factory=Drain)
 
     async def announce_drain(self) -> None:
@@ -150,7 +149,6 @@ def _channel_behind(address: Address, limit: int) -> grpc.aio.Channel:
 
 
 def _certificates(config: Config, metrics: Metrics, stack: AsyncExitStack) -> Certificates | None:
-    """Load the TLS certificate, and register its metrics; None without TLS."""
     if config.tls is None:
         return None
     certificates = Certificates(config.tls)
@@ -170,7 +168,6 @@ def _public_url(options: Options, config: Config, http: Address | None) -> str:
 
 
 def _load_shedder(config: Config, metrics: Metrics, processes: int, stack: AsyncExitStack) -> LoadShedder:
-    """Start the load shedder with its watch of the memory, and register its metrics."""
     memory = MemoryWatch(memory_limit(config.overload.memory, processes))
     load_shedder = LoadShedder(config.overload, metrics.refused, warm_up_seconds=WARM_UP_SECONDS, memory=memory)
     metrics.watch(MEMORY_SHARE, lambda: {(): load_shedder.memory.share})
@@ -250,7 +247,6 @@ def _app(
 
 
 def _metrics_app(config: Config, channel: grpc.aio.Channel, metrics: Metrics) -> App:
-    """Return the HTTP application for the separate address that serves only `/metrics`."""
     settings = Settings(
         ready=Readiness,
         metrics=lambda: (metrics.exposition(), CONTENT_TYPE_LATEST),

@@ -288,7 +288,6 @@ def _tasks(config: Config, store: Store, channels: Channels, process: ProcessCon
 
 
 def _videos(context: PipelineContext, tasks: Tasks, submissions: Submissions, process: ProcessContext) -> VideoServicer:
-    """Create the servicer of videos with the objects that it calls."""
     rows, channels, fetcher, blobs = tasks.context, context.channels, process.fetcher, process.blobs
     lookup = TaskLookup(rows)
     return VideoServicer(

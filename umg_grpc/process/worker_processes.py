@@ -217,7 +217,6 @@ class Workers:
             delay = min(2 * delay, MAX_DELAY_SECONDS)
 
     async def _run_worker(self, number: int, metrics_folder: str) -> int:
-        """Run the worker process with the number `number` until it ends. Return its exit code."""
         options = self._options
         arguments = [
             *("serve", "--http", str(self.http or options.http), "--grpc", str(self.grpc)),
@@ -251,7 +250,6 @@ class Workers:
             waiting.set_result(outcome)
 
     async def _relay_endpoint(self, local: LocalModel) -> None:
-        """Send each new address of the local model to the workers."""
         known = None
         while True:
             with suppress(UmgError):  # it is still down: wait again

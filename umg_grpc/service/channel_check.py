@@ -54,7 +54,6 @@ async def check_channels(channels: Sequence[Channel], upstreams: Channels, secon
 
 
 async def _check(channel: Channel, upstreams: Channels, seconds: float) -> str:
-    """Check one channel by a cheap call within `seconds`."""
     provider, listing = upstreams.providers.get(channel.name), model_list(channel.listing_protocols)
     if provider is None:
         return "part of the gateway"
@@ -81,7 +80,6 @@ async def _check(channel: Channel, upstreams: Channels, seconds: float) -> str:
 
 
 async def _answer(call: PreparedCall[object], model: str, listed: Sequence[str], seconds: float) -> str:
-    """Send a call to the model, and return a sentence which states that the model answers."""
     try:
         await call.send(seconds)
     except UmgError as error:

@@ -53,4 +53,3 @@ LOST_RECORDS = Total("umg_usage_records_lost", "Usage records that were lost.", 
 DELETED_EARLY = Total("umg_usage_records_deleted_early", "Usage records deleted before their time.")
 
 ALL_TOTALS = tuple(row for row in tuple(globals().values()) if isinstance(row, Total))
-"""All of the above."""

@@ -41,14 +41,12 @@ SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 without it the metrics are those of one process.
 """
 REFRESH_SECONDS = 1.0
-"""Seconds between two refreshes of the metrics that are shared with other workers."""
 MAX_MODELS = 1000
 OTHER_KEYS = "other"
 """Value of the label `key` for all keys after the first ones, whose number the config limits."""
 OTHER_MODELS = "other"
 """Value of the label `model` for models after `MAX_MODELS`: callers choose the names of models of a pattern."""
 UNKNOWN_AGENT = "unknown"
-"""Value of the label `agent` for calls of unknown programs."""
 
 HTTP_STATUSES = range(100, 600)
 OTHER_STATUSES = "other"

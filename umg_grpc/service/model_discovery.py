@@ -26,7 +26,6 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.provider_model_lists import ProviderModelList
 
 FETCH_SECONDS = 30.0
-"""Time limit for reading the list of one provider."""
 INTERVAL_JITTER = 0.1
 """Fraction by which the interval between two reads varies at random, so that replicas do not read at the same time."""
 RETRY_SECONDS = 60.0

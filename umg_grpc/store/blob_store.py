@@ -291,14 +291,12 @@ class _Spooled:
         return self._waiting_bytes
 
     def flush(self) -> None:
-        """Write the buffered chunks to the temporary file."""
         for chunk in self._waiting:
             self.hash.update(chunk)
             self._file.write(chunk)
         self._waiting, self._waiting_bytes = [], 0
 
     def finish(self) -> None:
-        """Write the buffered chunks, and close the file."""
         self.flush()
         self._file.close()
 

@@ -51,7 +51,6 @@ class ChannelFailures:
     """Writer of the last failures of channels to a file, from `start` to `aclose`; it keeps others' failures."""
 
     def __init__(self, data: Path, now: Callable[[], float] = time.time) -> None:
-        """Create a writer of the file in `data`, the data directory of the gateway. `now`: returns Unix seconds."""
         self._data = data
         self._path = data / FILE_NAME
         self._now = now

@@ -163,7 +163,6 @@ class MachineClock:
     problem = ""
 
     def __init__(self, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic) -> None:
-        """Create the clock. `wall`: returns seconds since 1970. `monotonic`: returns seconds that never jump."""
         self._wall = wall
         self._monotonic = monotonic
         self._offset = wall() - monotonic()

@@ -109,7 +109,6 @@ class ApiKey(Base):
     budget_period: Mapped[str | None] = mapped_column(String(8))
     """`day` or `month` in UTC; "" or None for a budget without a period."""
     last_use_time: Mapped[datetime | None] = mapped_column(UtcTime)
-    """Time of the last call, accurate to a minute; None before the first use."""
 
 
 class ApiKeyChange(Base):
@@ -181,7 +180,6 @@ class ThreadRow(RetainedRow):
     )
 
     channel: Mapped[str] = mapped_column(String)
-    """Name of the channel that made the response."""
     upstream_response_id: Mapped[str] = mapped_column(String)
     """Id of the response at the provider, "" if the provider does not store the thread."""
     claim_end_time: Mapped[datetime | None] = mapped_column(UtcTime)
@@ -328,7 +326,6 @@ class MediaTask(Base):
     period, None for a key without a budget.
     """
     micro_credits: Mapped[int] = mapped_column(BigInteger)
-    """Cost of the task that was charged, in micro-credits."""
     state: Mapped[int] = mapped_column(Integer)
     """Number of `umg.v1.VideoTaskState`."""
     progress: Mapped[int | None] = mapped_column(Integer)

@@ -73,7 +73,6 @@ class CallDetails(msgspec.Struct, array_like=True, gc=False, kw_only=True):
 
     attempts: list[AttemptRecord]
     message: str
-    """Error message for the caller; "" unless the call failed."""
     first_output_micros: int | None
     """Microseconds from the call's arrival to the first message of its stream; None for a call without a stream."""
     dropped: list[str]
@@ -89,7 +88,6 @@ class CallDetails(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     guards: list[str] = []
     """Decisions of the guards, like `request:secrets=masked`."""
     guard_notes: dict[str, str] = {}
-    """Annotations of the guards."""
     task_id: str = ""
     """Id of the task that the call submitted; "" for any other call."""
 

@@ -53,7 +53,6 @@ class CallFilter:
     since: datetime
     """Earliest time of arrival of the selected calls, inclusive."""
     until: datetime | None = None
-    """Latest time of arrival of the selected calls, exclusive; None for no limit."""
     only: Mapping[str, Collection[str]] = field(default_factory=dict)
     """Name in `DIMENSION_COLUMNS` -> selected values; an empty collection selects all values."""
     failed: bool = False

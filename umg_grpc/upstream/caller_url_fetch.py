@@ -335,7 +335,6 @@ class Fetcher:
         return addresses
 
     async def _addresses(self, target: CheckedUrl, deadline: float) -> Addresses:
-        """Return all addresses of the target's host."""
         if target.address is not None:
             is_v6 = isinstance(target.address, IPv6Address)
             place = (target.host, target.port, 0, 0) if is_v6 else (target.host, target.port)

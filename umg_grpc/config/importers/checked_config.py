@@ -97,7 +97,6 @@ def _model(made: ImportedConfig, position: int, public: str) -> str:
 
 
 def _remove(made: ImportedConfig, place: Path) -> None:
-    """Remove the value at the path `place`, and list it."""
     match place:
         case ("channels", int(position), "models", int(index)):
             made.channels[position].models.pop(index)

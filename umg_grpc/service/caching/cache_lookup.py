@@ -157,7 +157,6 @@ class Recording:
                 self._keep()
 
     def _add(self, message: pb.StreamGenerateResponse) -> None:
-        """Append a message of the stream to the recording."""
         if not self._reported:  # headers can be set only before the first message
             self._reported = True
             self._entry.report(CACHE_BYPASS if self._lead is None else CACHE_MISS)

@@ -24,7 +24,6 @@ class Costs:
     """Prices for the beginning of a prompt, in micro-credits for a million tokens, and its estimated tokens."""
 
     tokens: int
-    """Estimated tokens."""
     input: int
     read: int
     prices: Prices

@@ -21,7 +21,6 @@ from umg_grpc.store.tables import StoredPromptRow
 MAX_BYTES = 1 << 20
 """Maximum size of the rows of one API key."""
 LOAD_SECONDS = 10.0
-"""Seconds between two reads of the table."""
 CLAIM_SECONDS = 120.0
 """Time for which a process has the right to store a beginning."""
 CLOSE_SECONDS = 2.0
@@ -36,7 +35,6 @@ class StoredPromptTable(RetainedStore[StoredPromptRow]):
     """
 
     def __init__(self, store: Store, prompts: StoredPrompts) -> None:
-        """Create the table for the beginnings of this process."""
         self._clock = store.clock
         super().__init__(Retained(store, StoredPromptRow, Bounds(owner_bytes=MAX_BYTES, total_bytes=0), self._clock))
         self._store = store

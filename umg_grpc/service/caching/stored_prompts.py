@@ -25,7 +25,6 @@ from umg_grpc.wire.native.stored_prompts import Beginning, DividedPrompt
 MAX_SEEN = 8192
 """Beginnings whose last time is remembered."""
 MAX_STORED = 64
-"""Most beginnings of one API key that are stored at a channel at the same time."""
 MAX_LOST = 1024
 FIVE_MINUTES = 300
 MARGIN_SECONDS = 30.0
@@ -182,7 +181,6 @@ class StoredPrompts:
         return None
 
     def _begin(self, storage: PromptStorage, target: Target, call: Call, order: "_Order") -> None:
-        """Store a beginning in the background."""
         digest, now, place = order.beginning.digest, self.now(), _Place(call.caller.key_id, target.channel.name)
         self._paused = {paused: end for paused, end in self._paused.items() if end > now}
         if digest in self._storing or (place, target.model) in self._paused:

@@ -49,7 +49,6 @@ class Thread:
     """Thread of one call, new or continued: the request for providers that store threads, and for all others."""
 
     caller: DecodedRequest[pb.GenerateRequest]
-    """The request as the caller sent it."""
     origin: ResponseOrigin
     """Channel and provider's id of the response that is continued; both "" for a new thread."""
     continued: DecodedRequest[pb.GenerateRequest] | None = None

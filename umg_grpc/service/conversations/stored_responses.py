@@ -64,7 +64,6 @@ class Continued:
     """
 
     caller: DecodedRequest[pb.GenerateRequest]
-    """The request as the caller sent it."""
     whole: DecodedRequest[pb.GenerateRequest]
     """The request with all messages of the conversation, and without the id of the previous response."""
     origin: ResponseOrigin
@@ -72,7 +71,6 @@ class Continued:
     earlier: bytes
     """The messages of the conversation before the request, as serialized `umg.v1.GenerateRequest`."""
     earlier_count: int
-    """Number of messages in `earlier`."""
     _forgotten: bool = False  # whether the provider no longer has the response
 
     def request_for(self, target: Target) -> DecodedRequest[pb.GenerateRequest]:

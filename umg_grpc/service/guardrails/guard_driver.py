@@ -76,7 +76,6 @@ class GuardRun(msgspec.Struct, eq=False):
     phase: str
     """`request` or `response`."""
     notes: RequestNotes = msgspec.field(default_factory=lambda: NO_NOTES)
-    """Facts about the caller's body of a request."""
     rest: Found | None = None
     """Texts of a response that is passed through which the message does not contain; None without any."""
 

@@ -19,15 +19,12 @@ class GuardPlan(NamedTuple):
 
     operation: ModelOperation
     request: tuple[Guard, ...]
-    """Guards of the request, in their order."""
     response: tuple[Guard, ...]
-    """Guards of the response, in their order."""
     digest: str
     """Digest of the settings of the guards of the response, which differs for different ones."""
     reads_content: bool
     """Whether a guard of the response gets the whole message, with its media."""
     note: Count
-    """Function that counts a check."""
 
 
 class Guards:

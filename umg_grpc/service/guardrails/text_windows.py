@@ -34,7 +34,6 @@ class GuardedText(msgspec.Struct, eq=False):
     is_whole: bool = False
     """Whether the text is checked at its end only."""
     is_changed: bool = False
-    """Whether a guard has replaced a part of the text."""
     _stages: Sequence[_Stage] = ()
     _whole: list[str] = []
 

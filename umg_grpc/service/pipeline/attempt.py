@@ -34,7 +34,6 @@ class Attempt(msgspec.Struct, Generic[CallT_co], eq=False):
     """Attempt of a call at one channel, with the request encoded for the channel."""
 
     channel: str
-    """Name of the channel."""
     target: Target
     call: CallT_co
     generation: int = 0
@@ -42,7 +41,6 @@ class Attempt(msgspec.Struct, Generic[CallT_co], eq=False):
     limiter: ConcurrencyLimiter | None = None
     """Concurrency limiter of which the attempt holds a slot; None for a channel without a limit."""
     span: AttemptSpan | None = None
-    """Span of the attempt; None without telemetry."""
     began_at: float = 0.0
     """Start of the attempt, on the clock of `time.perf_counter`."""
     progress: AttemptProgress = None  # type: ignore[assignment]  # set at the start of the attempt, and again by a retry

@@ -70,11 +70,9 @@ class Admitted(msgspec.Struct, Generic[ModelRequestT], kw_only=True, eq=False):
     notes: RequestNotes
     """Facts about the caller's body for the encoders, known once it is decoded."""
     stream: bool = False
-    """Whether a stream is requested."""
     is_canonical: bool = False
     """Whether the caller sent the canonical form, which no codec has checked; set by the step `decode`."""
     access: Access = None  # type: ignore[assignment]  # set by the step `resolve model`
-    """Access of the caller's key to the model."""
     model: PublicModel = None  # type: ignore[assignment]  # set by the step `resolve model`
     sent: ModelRequestT | None = None
     """Request before the defaults of the model were set, if the step `validate` sets them; else None."""

@@ -141,7 +141,6 @@ class Call(msgspec.Struct, eq=False):
     facts: CallFacts = msgspec.field(default_factory=CallFacts)
     charges: CallCharges = msgspec.field(default_factory=CallCharges)
     span: CallSpan | None = None
-    """Span of the call; None without telemetry."""
     known_caller: Caller | None = None
     rejected_key: KeyReference | None = None
     """Expired or revoked key with which the call was made, for the log; else None."""

@@ -59,7 +59,6 @@ class Channels:
     """Channel -> function that returns the number of its provider keys that are suspended now after failures."""
 
     guards: Guards | None = None
-    """Guards of the config; None without any."""
 
     def replace(self, other: Channels) -> None:
         """Take over the router and upstreams of `other` (channels of a new config) for calls that start later."""

@@ -75,7 +75,6 @@ class SlowStarts:
         return min(ANSWERED_SECONDS, self._headers_after)
 
     def _check(self) -> None:
-        """Send the headers of all streams that have waited long enough."""
         self._timer = None
         if not self._waiting:
             return
@@ -96,7 +95,6 @@ class SlowStarts:
 
 
 def _send_headers(stream: WaitingStream, call: Call, context: Context) -> None:
-    """Send the headers of a stream with the values that are known now."""
     headers = (*call.metadata, (WAITING_HEADER, "true"))
     if isinstance(context, InProcessContext):
         stream.is_sent = context.send_early(headers)

@@ -30,7 +30,6 @@ from umg_grpc.service.pipeline.call_state import missing_key
 from umg_grpc.service.pipeline.current_channels import Channels
 
 MAX_RESOLVED = 4096
-"""Maximum number of cached pairs of a key and a model name."""
 
 
 class Access(NamedTuple):
@@ -55,7 +54,6 @@ class Access(NamedTuple):
     has_several_accounts: bool
     """Whether the calls may use different keys of providers: of several channels, or of one with several keys."""
     guards: GuardPlan | None
-    """Guards of the calls; None if none checks them."""
     router: Router
     only_target: Target | None
     """The only channel that the key may use for the operation; None if there are several."""

@@ -27,7 +27,6 @@ class LearnedQuirkTable(RetainedStore[LearnedQuirkRow]):
     """Table of learned quirks in the database, written and read in the background from `start` to `aclose`."""
 
     def __init__(self, store: Store, learned: LearnedQuirks) -> None:
-        """Create the table for the quirks that this process has learned."""
         self._clock = store.clock
         super().__init__(Retained(store, LearnedQuirkRow, Bounds(owner_bytes=MAX_BYTES, total_bytes=0), self._clock))
         self._store = store

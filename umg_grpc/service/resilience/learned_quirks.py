@@ -66,7 +66,6 @@ class LearnedQuirks:
     """Restrictions that this process has learned from refusals, by channel and model."""
 
     def __init__(self, now: Callable[[], float] = time.time) -> None:
-        """Create an empty collection. `now`: returns Unix seconds."""
         self._now = now
         self._learned = OrderedDict[Key, LearnedQuirk]()
         self._applied: dict[tuple[str, str], tuple[ChannelQuirks, ChannelQuirks, float]] = {}

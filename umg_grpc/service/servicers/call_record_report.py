@@ -74,7 +74,6 @@ class RequestReport:
 
 
 def _message(record: UsageRecord, caller: Caller) -> pb.RequestRecord:
-    """Return the record of a call as a message."""
     details, is_admin = record.details or NO_DETAILS, ADMIN_SCOPE in caller.scopes
     message = pb.RequestRecord(
         request_id=record.request_id,

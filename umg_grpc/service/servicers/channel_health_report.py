@@ -78,7 +78,6 @@ def _model(router: Router, model: PublicModel, alias: str = "") -> pb.ModelChann
 
 
 def _health(channel: str, model: str, breaker: BreakerState | None, failure: LastFailure | None) -> pb.ChannelHealth:
-    """Return the health of a model at a channel."""
     message = pb.ChannelHealth(channel=channel, upstream_model=model, state=pb.CIRCUIT_STATE_CLOSED)
     if breaker is not None:
         message.state, message.calls_in_flight = CIRCUIT_STATES[breaker.state], breaker.calls

@@ -87,7 +87,6 @@ class UsageReport:
 
 
 def _add_begin(response: pb.ListUsageResponse, begin: UsageBegin) -> None:
-    """Add the times at which the stored usage begins to the response with the first page of sums."""
     if begin.records is not None:
         response.record_begin_time.FromDatetime(begin.records)
     for field, bucket in (
@@ -100,7 +99,6 @@ def _add_begin(response: pb.ListUsageResponse, begin: UsageBegin) -> None:
 
 
 def _entry(by: Sequence[str], group: UsageSum, span: pb.UsageEntry) -> pb.UsageEntry:
-    """Return the sum of one group as a message."""
     entry = pb.UsageEntry(
         request_count=group.requests,
         failed_request_count=group.failed,

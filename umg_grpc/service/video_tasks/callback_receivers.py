@@ -28,7 +28,6 @@ class Receivers:
     """Receivers and API keys of the notifications in flight, and the pauses of receivers that did not answer."""
 
     def __init__(self, now: Callable[[], float]) -> None:
-        """Create the state of a process. `now`: returns seconds of a monotonic clock."""
         self._now = now
         self._owners = Counter[str]()
         self._called = Counter[str]()

@@ -83,7 +83,6 @@ class Notifier:
             self._background.wake()
 
     async def _send(self, sent: OutgoingCallback) -> None:
-        """Send one notification, and record the result."""
         status: int | None = None
         try:
             status, problem = await self._post(sent)

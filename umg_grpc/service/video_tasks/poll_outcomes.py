@@ -259,7 +259,6 @@ class Outcomes:
         return None
 
     async def _stored(self, result: ProviderResult) -> TaskResult:
-        """Return a provider's result in the form that is stored with the task."""
         found = TaskResult(
             variant=result.variant,
             url=result.url,

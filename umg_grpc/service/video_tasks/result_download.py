@@ -201,7 +201,6 @@ class TaskContent:
             yield opened
 
     async def _polled(self, row: MediaTask) -> ProviderStatus:
-        """Poll a task that has succeeded once more. Return the provider's response."""
         upstream, known = self._channels.videos.get(row.channel), provider_task_of(row)
         if upstream is None:
             raise _not_found("the channel of this task is not served any more")

@@ -20,7 +20,6 @@ class TaskChanges:
     """Cancellation and deletion of video tasks for their callers."""
 
     def __init__(self, channels: Channels, tasks: Tasks, lookup: TaskLookup, blobs: BlobStore | None) -> None:
-        """Create the object. `blobs` is None if the operator stores no files."""
         self._channels = channels
         self._tasks = tasks.context
         self._retention_micros = tasks.retention_micros
@@ -46,7 +45,6 @@ class TaskChanges:
         return self._tasks.view.task(deleted)
 
     async def _cancel(self, row: MediaTask) -> MediaTask:
-        """Cancel a task at its provider. Return the changed row of the task."""
         upstream = self._channels.videos.get(row.channel)
         if row.state != QUEUED_STATE or upstream is None:
             raise wrong_state(row, "it can be deleted when it has ended")

@@ -15,7 +15,6 @@ class TaskMetrics:
     """Counters and gauges of the video tasks of this process, by channel and outcome."""
 
     def __init__(self, metrics: Metrics) -> None:
-        """Register the counters and gauges of video tasks in `metrics`, the metrics of the process."""
         self.submitted = metrics.counter("umg_video_submissions", "Tasks sent to a provider.", "channel", "outcome")
         self.polled = metrics.counter("umg_video_polls", "Polls of tasks.", "channel", "outcome")
         self.unknown = metrics.counter("umg_video_unknown_states", "States that the gateway does not know.", "channel")

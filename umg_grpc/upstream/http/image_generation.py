@@ -77,7 +77,6 @@ class ChannelParts(NamedTuple):
     """Runner of tasks, for models that accept only tasks; None for a protocol without tasks."""
     fetcher: Fetcher
     now: Callable[[], datetime]
-    """Function that returns the current time."""
 
     @property
     def protocol(self) -> ImageProtocol:
@@ -227,7 +226,6 @@ class HttpImageCall:
     async def _stream_events(
         self, decoder: ImageStreamDecoder, end: CallEnd
     ) -> AsyncGenerator[pb.StreamGenerateImageResponse, None]:
-        """Yield the events of a provider that streams images, decoded by `decoder`."""
         exchanges = self.parts.exchanges
         request, encoded = await self._ready(end, stream=True)
         async with exchanges.opened(encoded, end) as (exchange, _):
@@ -253,7 +251,6 @@ class HttpImageCall:
     async def _decoded(
         self, decoder: ImageStreamDecoder, exchange: ProviderExchange, held: Held, chunk: bytes
     ) -> AsyncGenerator[pb.StreamGenerateImageResponse, None]:
-        """Yield the messages of a stream."""
         splitter, received = sse.SseSplitter(MAX_EVENT_BYTES), 0
         while chunk and not decoder.done:
             received += len(chunk)

@@ -75,7 +75,6 @@ class HttpUnaryCall(HttpCall[Request, Response]):
                 exchange.close()
 
     async def _whole(self, exchange: ProviderExchange) -> AsyncGenerator[Message, None]:
-        """Yield the messages of a response that is not streamed."""
         client, chunk = self.channel.client, await exchange.read()
         exchange.deadline.has_begun = True
         response = await joined(await read_rest(exchange, chunk, client), self.decode_guarded, client.decodes)
@@ -86,7 +85,6 @@ class HttpUnaryCall(HttpCall[Request, Response]):
     async def _decoded(
         self, exchange: ProviderExchange, decoder: MessageDecoder[Message]
     ) -> AsyncGenerator[Message, None]:
-        """Yield the messages of a streamed response."""
         deadline = exchange.deadline
         while not decoder.done and (chunk := await exchange.read()):
             if len(chunk) > SMALL_BYTES:

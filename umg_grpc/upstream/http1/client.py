@@ -197,7 +197,6 @@ class Client:
     async def _dial_proxy(
         self, proxy: Server, tls: ssl.SSLContext | None, protocol: Callable[[], SomeProtocol]
     ) -> tuple[asyncio.Transport, SomeProtocol]:
-        """Open a connection to a proxy."""
         try:
             return await self._dial(proxy, tls, protocol)
         except (OSError, UnicodeError) as error:

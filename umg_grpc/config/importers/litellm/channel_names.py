@@ -36,7 +36,6 @@ def name_channels(made: ImportedConfig, labels: Mapping[str, Label]) -> None:
 
 
 def _names(provider: str, channels: list[ImportedChannel], labels: Mapping[str, Label]) -> list[str]:
-    """Return distinct names for the channels of one provider."""
     names = [provider for _ in channels]
     properties = [list(_properties(channel, labels[channel.name])) for channel in channels]
     for values in zip(*properties, strict=True):

@@ -43,7 +43,6 @@ FOUNDRY_HOSTS = (".services.ai.azure.com",)
 AZURE_HEADER_HOSTS = (*FOUNDRY_HOSTS, ".openai.azure.com", ".cognitiveservices.azure.com")
 RANKING_PROTOCOLS = ["rerank"]
 RANKINGS_PATH = urlsplit(PROVIDER_PRESETS["azure-foundry"].base_urls["rerank"]).path
-"""Path of Cohere's rerank call at Foundry."""
 ANY_MAKER = "bedrock-converse"
 """Preset whose API can call a model by an ARN that does not show the maker of the model."""
 API_KEY_HEADER = {"kind": "header", "header": "api-key"}
@@ -132,7 +131,6 @@ def _foundry(
 def _with_azure_key(
     keys: dict[str, object], model: SourceModel, preset: Provider | None, params: SourceMapping
 ) -> tuple[dict[str, object], tuple[str, ...]]:
-    """Return `keys` with the credentials of a deployment at Azure added, and comments on these credentials."""
     if not params.has("api_key") and (auth := _entra_auth(params, str(keys["base_url"]))):
         keys["auth"] = auth
         return with_headers(keys, params), ()

@@ -40,7 +40,6 @@ RATE_KEYS = ("rpm", "tpm")
 USUAL_OPERATION = "generate"
 """Operation scope assumed for a model about which nothing is known."""
 ANY_PROVIDER = "*"
-"""Pattern that matches the models of all providers."""
 PREFIX_ADVICE = "LiteLLM reads the provider in a prefix of each id: add a pattern of each provider"
 
 
@@ -114,7 +113,6 @@ class Models:
             self.made.sections["models"] = infos
 
     def _list_rest(self, deployment: Deployment) -> None:
-        """List the settings of a deployment that were not converted."""
         public = deployment.public
         for place, settings in (
             ("entry", deployment.entry),
@@ -203,7 +201,6 @@ class Models:
             self.infos.setdefault(public, {})["limits"] = limits
 
     def _describe(self, public: str, deployment: Deployment) -> None:
-        """Take the price, limits and capabilities of a deployment as properties of the model `public`."""
         info = self.infos.setdefault(public, {})
         price, can = dict[str, object](), dict[str, object]()
         for settings in (deployment.info, deployment.params):

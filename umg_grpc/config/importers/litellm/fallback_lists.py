@@ -12,7 +12,6 @@ ANY_MODEL = "*"
 OF_OTHERS = ("unavailable", "quota")
 """Causes for which LiteLLM has only its general lists."""
 Lists = dict[str, list[str]]
-"""Model -> its fallbacks, in order."""
 
 
 def add_fallbacks(made: ImportedConfig, sections: Mapping[str, SourceMapping]) -> None:

@@ -143,7 +143,6 @@ def _headers(source: Source) -> dict[str, str]:
 
 
 def _credentials(source: Source, found: RowConnection) -> dict[str, object]:
-    """Return the `api_key` and `auth` of a channel, and the headers that belong to its key."""
     keys = source.keys
     credentials: dict[str, object] = {}
     if keys.value:

@@ -119,7 +119,6 @@ def json_of(value: object) -> object:
 
 
 def _named(rows: Iterable[Mapping[str, object]], unconverted: UnconvertedProperties) -> Iterator[SourceRow]:
-    """Yield the channels, each with a unique name."""
     taken: set[str] = set()
     for columns in rows:
         kind = number(columns.get("type"))

@@ -19,7 +19,6 @@ def is_without_output(passed: TextFormat | None, message: pb.StreamGenerateRespo
 
 
 def _has_no_output(event: pb.GenerateEvent) -> bool:
-    """Return whether an event contains no output of the model, for example the start of an empty text part."""
     kind = event.WhichOneof("kind")
     if kind != "part_started":
         return kind in NO_OUTPUT

@@ -29,7 +29,6 @@ class InlineCompaction(msgspec.Struct, eq=False):
     _whole: DecodedRequest[pb.GenerateRequest]  # with all messages of its conversation
     _counter: TokenCounter
     usage: pb.Usage | None = None
-    """Usage of the summary; None until it is made."""
     has_failed: bool = False
     """Whether the summary could not be made, so that the call goes on without it."""
     _summary: Summary | None = None  # None for a conversation below the trigger

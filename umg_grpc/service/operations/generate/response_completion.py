@@ -44,13 +44,11 @@ class ResponseCompletion(msgspec.Struct, eq=False):
     stores_response: bool = False
     """Whether the response is stored, for calls that read or continue it by its id."""
     thread: Thread | None = None
-    """Message thread in which the response is stored; None for a call without a thread."""
     stores_reasoning: bool = False
     """Whether the reasoning is stored, for the call that returns the results of the response's tool calls."""
     stores_ids: bool = False
     """Whether the ids of the provider's objects in the response are stored: the caller may refer to them later."""
     stores_any: bool = False
-    """Whether any part of the response is stored."""
     passthrough: bool = False
     """Whether the caller gets the provider's own body, unchanged."""
     has_reasoning: Callable[[bytes], bool] | None = None

@@ -19,7 +19,6 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.image_files import read_header, sniff_image
 
 MAX_FETCHES = 4
-"""Maximum concurrent fetches of the images of one call."""
 IMAGE_FIELD = "image"
 """Name of a provider's image in errors about its header, which are not sent to callers."""
 

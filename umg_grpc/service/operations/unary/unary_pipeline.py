@@ -207,7 +207,6 @@ class UnaryEncoder(UnmendedRequests, Generic[RequestT, ResponseT]):
         return Attempt(target.channel.name, target, prepared)
 
     def _prepare(self, request: RequestT, target: Target) -> PreparedCall[ResponseT]:
-        """Return the request encoded for a channel."""
         channel, notes = target.channel, self._admitted.notes
         prepared = self._upstreams[channel.name].prepare(request, target.model, notes)
         if not isinstance(self._face, UnaryFormat) or channel.shared_objects or not notes.uncarried:

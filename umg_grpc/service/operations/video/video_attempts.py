@@ -17,7 +17,6 @@ from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.video.provider_task_types import ProviderTask, Submission
 
 SUBMIT_SECONDS = 45.0
-"""Time limit of one attempt."""
 UNKNOWN_OUTCOME = frozenset({Failure.AMBIGUOUS, Failure.TOO_LARGE})
 """Failures after which the provider may have accepted the task."""
 
@@ -56,7 +55,6 @@ class VideoEncoder(UnmendedRequests):
 
     channels: Channels
     submission: Callable[[Target], Submission]
-    """Function that returns the submission for a channel."""
 
     async def encode(self, target: Target) -> Attempt[VideoCall]:
         channel = target.channel.name

@@ -41,7 +41,6 @@ LEASE_SECONDS = 20.0
 """Seconds without a renewal after which a task is taken over from the process that was submitting it."""
 RENEW_SECONDS = 5.0
 CLOSE_SECONDS = 5.0
-"""Time for the submissions in flight when the process ends."""
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
 

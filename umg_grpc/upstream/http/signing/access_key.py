@@ -30,7 +30,6 @@ class AccessKeySigner:
         service: str,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """Create a signer for one service of the provider in one region. `now`: returns the current time in UTC."""
         self._access_key = access_key
         self._secret = secret.encode()
         self._region = region

@@ -40,7 +40,6 @@ class AzureCredentials:
     title = "Azure"
 
     def __init__(self, auth: AzureSettings, *, scope: str, connections: LibraryConnections) -> None:
-        """Create a source. `connections`: settings of the connections to issuers of tokens."""
         self._auth = auth
         self._scope = scope
         self._connections = connections
@@ -52,7 +51,6 @@ class AzureCredentials:
         return Credentials(BearerToken(found.token), float(found.expires_on), renewal)
 
     def _credential(self) -> SupportsTokenInfo:
-        """Return the library's credential for the keys of the config."""
         auth, settings = self._auth, self._settings()
         if auth.tenant_id and auth.client_id and auth.client_secret:
             return ClientSecretCredential(auth.tenant_id, auth.client_id, auth.client_secret, **settings)

@@ -55,7 +55,6 @@ class GoogleCredentials:
     title = "Google Cloud"
 
     def __init__(self, auth: GoogleSettings, connections: LibraryConnections) -> None:
-        """Create a source. `connections`: settings of the connections to issuers of tokens."""
         self._auth = auth
         self._connections = connections
         self._found: GoogleToken | None = None

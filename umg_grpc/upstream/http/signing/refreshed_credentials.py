@@ -198,7 +198,6 @@ class RefreshedSigner:
             self._count(self._channel, REFRESHED_OUTCOME)
 
     def _failed(self, problem: str, now: float) -> None:
-        """Log and count a read that failed."""
         self._problem = problem
         left = max(self._end - now, 0.0)
         logger.warning(

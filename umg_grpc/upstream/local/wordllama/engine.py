@@ -191,7 +191,6 @@ class _Job(Generic[Made]):
 
     @property
     def portion(self) -> Sequence[str]:
-        """Texts of the call that belong to the current batch."""
         return self._texts[self._from : self._to]
 
     def begin(self, cost: int) -> int:
@@ -201,7 +200,6 @@ class _Job(Generic[Made]):
         return taken
 
     def process(self, model: "WordLlamaModel") -> None:
-        """Process the selected texts."""
         try:
             made = self.work(model, self._from, self.portion)
         except Exception as error:
