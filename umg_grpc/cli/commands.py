@@ -23,7 +23,7 @@ from umg_grpc.cli import (
     video_commands,
 )
 from umg_grpc.cli.command_runner import run_async
-from umg_grpc.cli.common_flags import DATA_FOLDER, AdminTarget, ConfigFlag, DataFlag, GatewayFlag, KeyFileFlag
+from umg_grpc.cli.common_flags import DATA_FOLDER, AdminTarget, ConfigFlag, DataFlag, takes
 from umg_grpc.cli.gateway_connection import DEFAULT_ADDRESS, CaFlag, GrpcFlag, KeyFlag, TlsFlag, grpc_target
 
 if TYPE_CHECKING:
@@ -246,6 +246,7 @@ def _certificate_problem(files: "Tls") -> str:
 
 
 @app.command()
+@takes(AdminTarget)
 def models(
     *,
     explain: Annotated[
@@ -264,10 +265,7 @@ def models(
             f"{DEFAULT_HTTP}.",
         ),
     ] = None,
-    config: ConfigFlag = None,
-    data: DataFlag = DATA_FOLDER,
-    gateway: GatewayFlag = "",
-    api_key_file: KeyFileFlag = None,
+    target: AdminTarget,
 ) -> None:
     """List the models of a config or a gateway, the channels that serve each, and how a running gateway finds them."""
     from umg_grpc.cli import model_list as commands
@@ -280,13 +278,13 @@ def models(
         raise typer.BadParameter(f"expected one of {', '.join(faces)}", param_hint="--face")
     if (key or face) and explain is None:
         raise typer.BadParameter("it goes with --explain MODEL", param_hint="--key" if key else "--face")
-    if gateway:
+    if target.gateway:
         flags = {"--explain": explain, "--forget": forget, "--http": http}
         if flag := next((name for name, value in flags.items() if value is not None), ""):
             raise typer.BadParameter("it reads a config: leave out --gateway and UMG_GATEWAY", param_hint=flag)
-        run_async(commands.list_remote(AdminTarget(config, data, gateway, api_key_file)))
+        run_async(commands.list_remote(target))
         return
-    found = load(config, data)
+    found, data = load(target.config, target.data), target.data
     if forget is not None:
         run_async(commands.forget(found, data, forget))
         return

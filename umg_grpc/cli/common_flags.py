@@ -1,8 +1,11 @@
 """Flags that several commands share, and parsers of their values."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import wraps
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import Annotated
 
@@ -32,13 +35,34 @@ DATA_FOLDER = Path(".umg")
 class AdminTarget:
     """Target of an administration command: the database of a config or, if `gateway` is set, a running gateway."""
 
-    config: Path | None
-    """File of the config; None for the built-in one."""
-    data: Path
-    gateway: str = ""
-    """URL of the gateway's HTTP face; "" for the database of the config."""
-    key_file: Path | None = None
-    """File with the key for the gateway; None for the one of the environment."""
+    config: ConfigFlag = None
+    data: DataFlag = DATA_FOLDER
+    gateway: GatewayFlag = ""
+    key_file: KeyFileFlag = None
+
+
+def takes(target: Callable[..., object]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator for commands with a parameter `target`. Typer sees the parameters of the function or class
+    `target` in its place, and the command gets the object that `target` returns for their values.
+    """
+    flags = {name: flag.replace(kind=Parameter.KEYWORD_ONLY) for name, flag in signature(target).parameters.items()}
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def run(**values: object) -> None:
+            command(target=target(**{name: values.pop(name) for name in flags}), **values)
+
+        declared = signature(command)
+        parameters = [
+            shown
+            for name, parameter in declared.parameters.items()
+            for shown in (flags.values() if name == "target" else (parameter,))
+        ]
+        run.__signature__ = declared.replace(parameters=parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return run
+
+    return decorate
 
 
 def time_of(text: str, flag: str) -> datetime:

@@ -11,6 +11,7 @@ import typer
 from umg_grpc.access.secret_files import BOOTSTRAP_FILE
 from umg_grpc.base.grpc_proxies import proxy_options
 from umg_grpc.base.shell_quoting import shell_word
+from umg_grpc.cli.common_flags import DATA_FOLDER, ConfigFlag, DataFlag
 
 if TYPE_CHECKING:
     import grpc
@@ -84,7 +85,15 @@ class GrpcTarget:
             raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message)
 
 
-def grpc_target(address: str, key: str, *, tls: bool, ca: Path | None, data: Path) -> GrpcTarget:
+def grpc_target(
+    grpc: GrpcFlag = DEFAULT_ADDRESS,
+    key: KeyFlag = "",
+    *,
+    tls: TlsFlag = False,
+    ca: CaFlag = None,
+    config: ConfigFlag = None,
+    data: DataFlag = DATA_FOLDER,
+) -> GrpcTarget:
     """Return the address, key and TLS settings from a command's flags, with the bootstrap key in `data` if `key` is "".
     Raise BadParameter for an unusable key or file.
     """
@@ -100,6 +109,6 @@ def grpc_target(address: str, key: str, *, tls: bool, ca: Path | None, data: Pat
         authorities = ca.read_bytes() if ca is not None else None
     except OSError as error:
         raise typer.BadParameter(f"{ca}: {error.strerror}", param_hint="--ca") from None
-    flags = "" if address == DEFAULT_ADDRESS else f" --grpc {shell_word(address)}"
+    flags = "" if grpc == DEFAULT_ADDRESS else f" --grpc {shell_word(grpc)}"
     flags += f" --ca {shell_word(str(ca))}" if ca is not None else " --tls" if tls else ""
-    return GrpcTarget(address, secret, tls or ca is not None, authorities, flags)
+    return GrpcTarget(grpc, secret, tls or ca is not None, authorities, flags)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from umg_grpc.cli.command_runner import run_async
-from umg_grpc.cli.common_flags import DATA_FOLDER, ConfigFlag, DataFlag
-from umg_grpc.cli.gateway_connection import DEFAULT_ADDRESS, CaFlag, GrpcFlag, KeyFlag, TlsFlag, grpc_target
+from umg_grpc.cli.common_flags import takes
+from umg_grpc.cli.gateway_connection import GrpcTarget, grpc_target
 
 if TYPE_CHECKING:
     from umg_grpc.v1 import pb
@@ -23,6 +23,7 @@ class FileType(StrEnum):
     WEBP = "webp"
 
 
+@takes(grpc_target)
 def image(
     prompt: Annotated[str, typer.Argument(help="Description of the image.")],
     *,
@@ -48,12 +49,7 @@ def image(
     show: Annotated[
         bool | None, typer.Option("--show/--no-show", help="Show the image in the terminal; without either, if it can.")
     ] = None,
-    grpc: GrpcFlag = DEFAULT_ADDRESS,
-    key: KeyFlag = "",
-    tls: TlsFlag = False,
-    ca: CaFlag = None,
-    config: ConfigFlag = None,
-    data: DataFlag = DATA_FOLDER,
+    target: GrpcTarget,
 ) -> None:
     """Make an image, save it, and show it in terminals that can (kitty, iTerm2, WezTerm and others)."""
     from rich.console import Console
@@ -61,7 +57,6 @@ def image(
     from umg_grpc.cli import image_client as commands
     from umg_grpc.v1 import pb
 
-    target = grpc_target(grpc, key, tls=tls, ca=ca, data=data)
     request = pb.GenerateImageRequest(
         model=model or "",
         operation=pb.IMAGE_OPERATION_EDIT if mask is not None else pb.IMAGE_OPERATION_UNSPECIFIED,

@@ -8,16 +8,7 @@ import typer
 
 from umg_grpc.base.time_units import UNIT_SECONDS
 from umg_grpc.cli.command_runner import run_async
-from umg_grpc.cli.common_flags import (
-    DATA_FOLDER,
-    AdminTarget,
-    ConfigFlag,
-    DataFlag,
-    GatewayFlag,
-    KeyFileFlag,
-    names,
-    time_of,
-)
+from umg_grpc.cli.common_flags import DATA_FOLDER, AdminTarget, ConfigFlag, DataFlag, names, takes, time_of
 
 app = typer.Typer(
     no_args_is_help=True, help="Issue, list, change, rotate and revoke the keys with which callers authenticate."
@@ -31,6 +22,7 @@ Reference = Annotated[str, typer.Argument(help="Id, name or prefix.")]
 
 
 @app.command("create")
+@takes(AdminTarget)
 def create_key(
     name: Annotated[str, typer.Argument(help="For people: whose key it is.")],
     *,
@@ -63,10 +55,7 @@ def create_key(
         str, typer.Option(metavar="PERIOD", help="The budget begins anew each day or month, in UTC; or never: none.")
     ] = NO_LIMIT,
     expires: Annotated[str | None, typer.Option(metavar="ISO", help="When it ends, e.g. 2030-01-31T12:00Z.")] = None,
-    config: ConfigFlag = None,
-    data: DataFlag = DATA_FOLDER,
-    gateway: GatewayFlag = "",
-    api_key_file: KeyFileFlag = None,
+    target: AdminTarget,
 ) -> None:
     """Issue a key. It is shown once, as the last line."""
     from umg_grpc.cli import keys as commands
@@ -89,10 +78,11 @@ def create_key(
         "owner": owner,
         "tags": dict(_tag(text) for text in tag or ()),
     }
-    run_async(commands.create(AdminTarget(config, data, gateway, api_key_file), fields))
+    run_async(commands.create(target, fields))
 
 
 @app.command("update")
+@takes(AdminTarget)
 def update_key(
     key: Reference,
     *,
@@ -114,10 +104,7 @@ def update_key(
     ] = None,
     budget_period: Annotated[str | None, typer.Option(metavar="PERIOD", help="day, month or none.")] = None,
     expires: Annotated[str | None, typer.Option(metavar="ISO", help="When it ends, or none.")] = None,
-    config: ConfigFlag = None,
-    data: DataFlag = DATA_FOLDER,
-    gateway: GatewayFlag = "",
-    api_key_file: KeyFileFlag = None,
+    target: AdminTarget,
 ) -> None:
     """Change settings of a key; those without a flag stay. Servers use them within seconds."""
     from umg_grpc.cli import keys as commands
@@ -143,31 +130,25 @@ def update_key(
     tags = dict(_tag(text) for text in tag or ())
     if not fields and not tags:
         raise typer.BadParameter("name at least one setting to change, such as --rpm 60; see --help")
-    run_async(commands.update(AdminTarget(config, data, gateway, api_key_file), key, fields, tags))
+    run_async(commands.update(target, key, fields, tags))
 
 
 @app.command("list")
-def list_keys(
-    config: ConfigFlag = None, data: DataFlag = DATA_FOLDER, gateway: GatewayFlag = "", api_key_file: KeyFileFlag = None
-) -> None:
+@takes(AdminTarget)
+def list_keys(*, target: AdminTarget) -> None:
     """List all keys, without their secrets."""
     from umg_grpc.cli import keys as commands
 
-    run_async(commands.list_all(AdminTarget(config, data, gateway, api_key_file)))
+    run_async(commands.list_all(target))
 
 
 @app.command("show")
-def show_key(
-    key: Reference,
-    config: ConfigFlag = None,
-    data: DataFlag = DATA_FOLDER,
-    gateway: GatewayFlag = "",
-    api_key_file: KeyFileFlag = None,
-) -> None:
+@takes(AdminTarget)
+def show_key(key: Reference, *, target: AdminTarget) -> None:
     """Show one key, without its secret."""
     from umg_grpc.cli import keys as commands
 
-    run_async(commands.show(AdminTarget(config, data, gateway, api_key_file), key))
+    run_async(commands.show(target, key))
 
 
 @app.command("webhook-secret")
@@ -184,35 +165,28 @@ def show_webhook_secret(
 
 
 @app.command("rotate")
+@takes(AdminTarget)
 def rotate_key(
     key: Reference,
     *,
     overlap: Annotated[
         str, typer.Option(metavar="TIME", help="How long the former secret stays valid: 24h, 30m, 0; at most 30d.")
     ] = "24h",
-    config: ConfigFlag = None,
-    data: DataFlag = DATA_FOLDER,
-    gateway: GatewayFlag = "",
-    api_key_file: KeyFileFlag = None,
+    target: AdminTarget,
 ) -> None:
     """Give a key a new secret, with all its settings. It is shown once, as the last line."""
     from umg_grpc.cli import keys as commands
 
-    run_async(commands.rotate(AdminTarget(config, data, gateway, api_key_file), key, _span(overlap)))
+    run_async(commands.rotate(target, key, _span(overlap)))
 
 
 @app.command("revoke")
-def revoke_key(
-    key: Reference,
-    config: ConfigFlag = None,
-    data: DataFlag = DATA_FOLDER,
-    gateway: GatewayFlag = "",
-    api_key_file: KeyFileFlag = None,
-) -> None:
+@takes(AdminTarget)
+def revoke_key(key: Reference, *, target: AdminTarget) -> None:
     """End a key. Servers refuse it within seconds."""
     from umg_grpc.cli import keys as commands
 
-    run_async(commands.revoke(AdminTarget(config, data, gateway, api_key_file), key))
+    run_async(commands.revoke(target, key))
 
 
 def _patterns(text: str | None, noun: str, flag: str) -> list[str]:

@@ -5,16 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from umg_grpc.cli.command_runner import run_async
-from umg_grpc.cli.common_flags import (
-    DATA_FOLDER,
-    AdminTarget,
-    ConfigFlag,
-    DataFlag,
-    GatewayFlag,
-    KeyFileFlag,
-    names,
-    time_or_age,
-)
+from umg_grpc.cli.common_flags import AdminTarget, names, takes, time_or_age
 
 if TYPE_CHECKING:
     from umg_grpc.cli.usage import Calls, Format
@@ -30,6 +21,7 @@ FormatFlag = Annotated[str, typer.Option("--format", metavar="NAME", help="table
 SINCE_HELP = "Calls from this ISO time on, or of a span before now: 30d, 12h, 15m."
 
 
+@takes(AdminTarget)
 def usage(
     *,
     since: Annotated[str, typer.Option(metavar="TIME", help=SINCE_HELP)] = "30d",
@@ -49,10 +41,7 @@ def usage(
     chart: Annotated[
         bool | None, typer.Option("--chart/--no-chart", help="Bars in the table; without it on a terminal only.")
     ] = None,
-    config: ConfigFlag = None,
-    data: DataFlag = DATA_FOLDER,
-    gateway: GatewayFlag = "",
-    api_key_file: KeyFileFlag = None,
+    target: AdminTarget,
 ) -> None:
     """Print the calls, tokens and cost of the past, by time, key, model, channel, agent or operation."""
     from umg_grpc.cli import usage as commands
@@ -62,11 +51,11 @@ def usage(
         message = f"expected names of {', '.join(commands.DIMENSION_NAMES)}, of the first four at most one"
         raise typer.BadParameter(message, param_hint="--by")
     calls = _calls(since, until, key, model, channel, agent)
-    target = AdminTarget(config, data, gateway, api_key_file)
     run_async(commands.usage(target, groups, calls, _format(printed), chart=chart))
 
 
 @requests.command("list")
+@takes(AdminTarget)
 def list_requests(
     *,
     since: Annotated[str, typer.Option(metavar="TIME", help=SINCE_HELP)] = "24h",
@@ -78,31 +67,26 @@ def list_requests(
     failed: Annotated[bool, typer.Option("--failed", help="Only failed calls.")] = False,
     limit: Annotated[int, typer.Option(min=1, help="Most records.")] = 50,
     printed: FormatFlag = "table",
-    config: ConfigFlag = None,
-    data: DataFlag = DATA_FOLDER,
-    gateway: GatewayFlag = "",
-    api_key_file: KeyFileFlag = None,
+    target: AdminTarget,
 ) -> None:
     """Print the records of calls, newest first."""
     from umg_grpc.cli import request_records as commands
 
     calls = _calls(since, until, key, model, channel, agent)
-    target = AdminTarget(config, data, gateway, api_key_file)
     run_async(commands.list_requests(target, calls, limit, _format(printed), failed=failed))
 
 
 @requests.command("show")
+@takes(AdminTarget)
 def show_request(
     request_id: Annotated[str, typer.Argument(help="Request id of the call, from its `x-request-id`.")],
-    config: ConfigFlag = None,
-    data: DataFlag = DATA_FOLDER,
-    gateway: GatewayFlag = "",
-    api_key_file: KeyFileFlag = None,
+    *,
+    target: AdminTarget,
 ) -> None:
     """Print the record of a call: key, model, outcome, error, tokens, cost, and each attempt at a channel."""
     from umg_grpc.cli import request_records as commands
 
-    run_async(commands.show_request(AdminTarget(config, data, gateway, api_key_file), request_id))
+    run_async(commands.show_request(target, request_id))
 
 
 def _calls(since: str, until: str | None, keys: str, models: str, channels: str, agents: str) -> "Calls":

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from umg_grpc.cli.command_runner import run_async
-from umg_grpc.cli.common_flags import DATA_FOLDER, ConfigFlag, DataFlag
-from umg_grpc.cli.gateway_connection import DEFAULT_ADDRESS, CaFlag, GrpcFlag, KeyFlag, TlsFlag, grpc_target
+from umg_grpc.cli.common_flags import DATA_FOLDER, ConfigFlag, DataFlag, takes
+from umg_grpc.cli.gateway_connection import GrpcTarget, grpc_target
 
 if TYPE_CHECKING:
     from umg_grpc.cli.video_client import VideoOptions
@@ -23,6 +23,7 @@ TASK_STATES = ("submitting", "queued", "running", "succeeded", "failed", "cancel
 INTERRUPTED_STATUS = 130
 
 
+@takes(grpc_target)
 def video(
     prompt: Annotated[str, typer.Argument(help="Description of the video; may be empty with an image.")],
     *,
@@ -42,17 +43,11 @@ def video(
     seed: Annotated[
         int | None, typer.Option(min=-1, help="The same seed gives the same video, where supported.")
     ] = None,
-    grpc: GrpcFlag = DEFAULT_ADDRESS,
-    key: KeyFlag = "",
-    tls: TlsFlag = False,
-    ca: CaFlag = None,
-    config: ConfigFlag = None,
-    data: DataFlag = DATA_FOLDER,
+    target: GrpcTarget,
 ) -> None:
     """Make a video: submit a task, show its progress, and save the file. Ctrl-C leaves the task running."""
     from umg_grpc.cli import video_client as commands
 
-    target = grpc_target(grpc, key, tls=tls, ca=ca, data=data)
     options = _options(prompt, model, image or [], last_frame)
     options.parameters(
         duration_seconds=seconds,
@@ -78,18 +73,14 @@ def _options(prompt: str, model: str | None, images: list[str], last_frame: str 
 
 
 @tasks.command("list")
+@takes(grpc_target)
 def list_tasks(
     *,
     state: Annotated[str, typer.Option(metavar="NAME,..", help=f"Only these states: {', '.join(TASK_STATES)}.")] = "",
     model: Annotated[str | None, typer.Option(help="Only this model.")] = None,
     every: Annotated[bool, typer.Option("--all", help="Of all keys; for an administrator.")] = False,
     limit: Annotated[int, typer.Option(min=1, max=500, help="Most tasks.")] = 20,
-    grpc: GrpcFlag = DEFAULT_ADDRESS,
-    key: KeyFlag = "",
-    tls: TlsFlag = False,
-    ca: CaFlag = None,
-    config: ConfigFlag = None,
-    data: DataFlag = DATA_FOLDER,
+    target: GrpcTarget,
 ) -> None:
     """List the newest tasks."""
     from umg_grpc.cli import video_client as commands
@@ -98,60 +89,34 @@ def list_tasks(
     states = names(state)
     if set(states) - set(TASK_STATES):
         raise typer.BadParameter(f"expected names of {', '.join(TASK_STATES)}", param_hint="--state")
-    target = grpc_target(grpc, key, tls=tls, ca=ca, data=data)
     _run(commands.list_tasks(target, states, model, every=every, limit=limit))
 
 
 @tasks.command("show")
-def show(
-    task: TaskArgument,
-    *,
-    grpc: GrpcFlag = DEFAULT_ADDRESS,
-    key: KeyFlag = "",
-    tls: TlsFlag = False,
-    ca: CaFlag = None,
-    config: ConfigFlag = None,
-    data: DataFlag = DATA_FOLDER,
-) -> None:
+@takes(grpc_target)
+def show(task: TaskArgument, *, target: GrpcTarget) -> None:
     """Print a task with its parameters, results or reason of failure."""
     from umg_grpc.cli import video_client as commands
 
-    _run(commands.show(grpc_target(grpc, key, tls=tls, ca=ca, data=data), task))
+    _run(commands.show(target, task))
 
 
 @tasks.command("watch")
-def watch(
-    task: TaskArgument,
-    *,
-    output: OutputFlag = None,
-    grpc: GrpcFlag = DEFAULT_ADDRESS,
-    key: KeyFlag = "",
-    tls: TlsFlag = False,
-    ca: CaFlag = None,
-    config: ConfigFlag = None,
-    data: DataFlag = DATA_FOLDER,
-) -> None:
+@takes(grpc_target)
+def watch(task: TaskArgument, *, output: OutputFlag = None, target: GrpcTarget) -> None:
     """Show the progress of a task until it ends, and save its video with -o. Ctrl-C leaves the task running."""
     from umg_grpc.cli import video_client as commands
 
-    _run(commands.watch(grpc_target(grpc, key, tls=tls, ca=ca, data=data), task, output))
+    _run(commands.watch(target, task, output))
 
 
 @tasks.command("cancel")
-def cancel(
-    task: TaskArgument,
-    *,
-    grpc: GrpcFlag = DEFAULT_ADDRESS,
-    key: KeyFlag = "",
-    tls: TlsFlag = False,
-    ca: CaFlag = None,
-    config: ConfigFlag = None,
-    data: DataFlag = DATA_FOLDER,
-) -> None:
+@takes(grpc_target)
+def cancel(task: TaskArgument, *, target: GrpcTarget) -> None:
     """Cancel a task that its provider has not started."""
     from umg_grpc.cli import video_client as commands
 
-    _run(commands.cancel(grpc_target(grpc, key, tls=tls, ca=ca, data=data), task))
+    _run(commands.cancel(target, task))
 
 
 @tasks.command("callbacks")
