@@ -5,8 +5,6 @@ from alembic import op
 
 revision = "0010"
 down_revision = "0009"
-branch_labels = None
-depends_on = None
 
 ADDED_COLUMNS = ("images", "video_seconds", "videos", "image_input_tokens", "image_output_tokens")
 

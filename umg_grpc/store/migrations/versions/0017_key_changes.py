@@ -7,8 +7,6 @@ from umg_grpc.store.key_change_triggers import trigger_statements
 
 revision = "0017"
 down_revision = "0016"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:

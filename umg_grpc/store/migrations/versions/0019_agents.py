@@ -9,8 +9,6 @@ from alembic import op
 
 revision = "0019"
 down_revision = "0018"
-branch_labels = None
-depends_on = None
 
 NAME_TYPE = sa.String().with_variant(sa.String(collation="C"), "postgresql")
 ID_TYPE = sa.String(64).with_variant(sa.String(64, collation="C"), "postgresql")

@@ -7,8 +7,6 @@ from alembic import op
 
 revision = "0022"
 down_revision = "0021"
-branch_labels = None
-depends_on = None
 
 ADDED_COLUMNS = ("characters", "audio_seconds")
 RECORD_TABLES = ("usage_records", "call_records")
