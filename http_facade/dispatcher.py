@@ -39,11 +39,7 @@ class Dispatcher:
     """Entry point of all HTTP requests: calls the handler of the request's route; a failure becomes an error."""
 
     def __init__(
-        self,
-        channel: grpc.aio.Channel,
-        settings: Settings,
-        rows: Sequence[Route],
-        make_handler: MakeHandler = handler,
+        self, channel: grpc.aio.Channel, settings: Settings, rows: Sequence[Route], make_handler: MakeHandler = handler
     ) -> None:
         """Create a dispatcher for the routes `rows`, whose handlers call gRPC services over `channel`. `make_handler`
         creates a route's handler.

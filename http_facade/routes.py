@@ -176,11 +176,7 @@ OLLAMA_ROUTES = (  # its embeddings are rows of their operation
     Route("GET", "/api/version", Shape.GET_VERSION, "ollama_chat", needs_key=False),
 )
 
-METHOD_SERVICES = (
-    *dict.fromkeys(row.service for row in OPERATION_ROWS),
-    "ModelService",
-    "AdminService",
-)
+METHOD_SERVICES = (*dict.fromkeys(row.service for row in OPERATION_ROWS), "ModelService", "AdminService")
 """Services of the schema whose methods are called with a key."""
 SIGNED_SERVICES = ("FileService",)
 """Services whose requests have a signature instead."""

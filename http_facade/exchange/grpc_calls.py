@@ -204,11 +204,7 @@ def keyless_metadata(exchange: HttpExchange, face: str) -> list[tuple[str, str]]
     acknowledge(exchange)
     exchange.is_called = True
     trace = exchange.trace_context
-    return [
-        ("x-request-id", exchange.request_id),
-        ("x-umg-face", face),
-        *(trace.pairs if trace is not None else ()),
-    ]
+    return [("x-request-id", exchange.request_id), ("x-umg-face", face), *(trace.pairs if trace is not None else ())]
 
 
 async def check_model(models: "rpc.ModelServiceAsyncStub", model: str, exchange: HttpExchange, face: str) -> None:

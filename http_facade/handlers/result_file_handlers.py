@@ -12,10 +12,7 @@ from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.response_head import begin_response
 from umg_grpc.v1 import pb, rpc
 
-SAFE_TYPES = {
-    "x-content-type-options": "nosniff",
-    "content-security-policy": "default-src 'none'; sandbox",
-}
+SAFE_TYPES = {"x-content-type-options": "nosniff", "content-security-policy": "default-src 'none'; sandbox"}
 """Headers that keep a browser from running anything in a file."""
 
 

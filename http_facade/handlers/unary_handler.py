@@ -37,11 +37,7 @@ class UnaryHandler(Generic[Request, Response]):
     """Handler of one path of an operation in one wire format."""
 
     def __init__(
-        self,
-        route: Route,
-        operation: UnaryOperation[Request, Response],
-        channel: grpc.aio.Channel,
-        settings: Settings,
+        self, route: Route, operation: UnaryOperation[Request, Response], channel: grpc.aio.Channel, settings: Settings
     ) -> None:
         self._face = route.format
         self._codec = codec = operation.faces[route.format]

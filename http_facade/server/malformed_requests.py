@@ -21,11 +21,7 @@ class HttpProtocol(web.RequestHandler):
     """aiohttp's HTTP protocol for one connection, with error bodies in JSON."""
 
     def handle_error(
-        self,
-        request: web.BaseRequest,
-        status: int = 500,
-        exc: BaseException | None = None,
-        message: str | None = None,
+        self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
     ) -> web.StreamResponse:
         """Return the error response to a request that is no valid HTTP, or whose handler failed unexpectedly. aiohttp
         calls this. Raises ConnectionError if a part of the response was already sent.

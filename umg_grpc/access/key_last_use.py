@@ -18,11 +18,7 @@ class KeyUses:
     """
 
     def __init__(
-        self,
-        keys: ApiKeys,
-        *,
-        monotonic: Callable[[], float] = time.monotonic,
-        skew: Callable[[], float] = lambda: 0.0,
+        self, keys: ApiKeys, *, monotonic: Callable[[], float] = time.monotonic, skew: Callable[[], float] = lambda: 0.0
     ) -> None:
         """Create a recorder. `skew`: returns the seconds by which this process's clock is ahead of the database's."""
         self._skew = skew

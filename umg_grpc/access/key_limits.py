@@ -31,10 +31,7 @@ class KeyLimits:
     """
 
     def __init__(
-        self,
-        now: Callable[[], float] = time.monotonic,
-        redis: Redis | None = None,
-        processes: Processes = one_process,
+        self, now: Callable[[], float] = time.monotonic, redis: Redis | None = None, processes: Processes = one_process
     ) -> None:
         self._now = now
         self._processes = processes

@@ -30,10 +30,7 @@ class RequestLimits:
     """
 
     def __init__(
-        self,
-        now: Callable[[], float] = time.monotonic,
-        redis: Redis | None = None,
-        processes: Processes = one_process,
+        self, now: Callable[[], float] = time.monotonic, redis: Redis | None = None, processes: Processes = one_process
     ) -> None:
         """Create a limiter. `now`: monotonic seconds. `processes`: returns the number of processes that share Redis."""
         self._now = now

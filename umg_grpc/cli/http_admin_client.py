@@ -11,12 +11,7 @@ from http.client import HTTPException
 from typing import IO
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlsplit
-from urllib.request import (
-    HTTPRedirectHandler,
-    OpenerDirector,
-    Request,
-    build_opener,
-)
+from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_opener
 
 import msgspec
 from google.protobuf import json_format

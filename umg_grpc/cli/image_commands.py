@@ -29,8 +29,7 @@ def image(
     *,
     model: Annotated[str | None, typer.Option(help="Without it the first that makes images, or edits them.")] = None,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="File of the image, `-` for standard output."),
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="File of the image, `-` for standard output.")
     ] = None,
     size: Annotated[str | None, typer.Option(help="As the model names it, such as 1024x1024 or 16:9.")] = None,
     quality: Annotated[str | None, typer.Option(help="Such as low or high, where the model has qualities.")] = None,

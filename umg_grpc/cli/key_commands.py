@@ -36,8 +36,7 @@ def create_key(
         bool, typer.Option("--show-route", help="Tell its holder which channel served a call: `x-umg-route`.")
     ] = False,
     operations: Annotated[
-        str | None,
-        typer.Option(metavar="NAME,..", help="Operations it may use, e.g. generate,embed; all by default."),
+        str | None, typer.Option(metavar="NAME,..", help="Operations it may use, e.g. generate,embed; all by default.")
     ] = None,
     admin: Annotated[bool, typer.Option("--admin", help="Its holder may manage keys: `AdminService`.")] = False,
     owner: Annotated[str, typer.Option(help="Person or team that it belongs to.")] = "",
@@ -152,12 +151,7 @@ def show_key(key: Reference, *, target: AdminTarget) -> None:
 
 
 @app.command("webhook-secret")
-def show_webhook_secret(
-    key: Reference,
-    *,
-    config: ConfigFlag = None,
-    data: DataFlag = DATA_FOLDER,
-) -> None:
+def show_webhook_secret(key: Reference, *, config: ConfigFlag = None, data: DataFlag = DATA_FOLDER) -> None:
     """Print the secret with which its holder verifies the notifications of video tasks."""
     from umg_grpc.cli import keys as commands
 

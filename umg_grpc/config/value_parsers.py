@@ -19,11 +19,7 @@ LARGEST_STORE = 1024 * 1024**4
 MAX_SECONDS = 3650 * 86400
 
 REDIS_PATH = re.compile(r"/?|/[0-9]{1,9}")
-REDIS_OPTIONS = {
-    "db": re.compile(r"[0-9]{1,9}"),
-    "username": re.compile(r".+"),
-    "password": re.compile(r".+"),
-}
+REDIS_OPTIONS = {"db": re.compile(r"[0-9]{1,9}"), "username": re.compile(r".+"), "password": re.compile(r".+")}
 REDISS_OPTIONS = {
     **REDIS_OPTIONS,
     "ssl_ca_certs": re.compile(r".+"),

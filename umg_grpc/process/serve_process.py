@@ -288,12 +288,7 @@ def _bind_grpc(service: Service, options: Options, limit: int, certificates: Cer
 
 
 async def _bind(
-    runner: Runner,
-    address: Address,
-    purpose: str,
-    *,
-    share_port: bool,
-    tls: Callable[[], ssl.SSLContext] | None = None,
+    runner: Runner, address: Address, purpose: str, *, share_port: bool, tls: Callable[[], ssl.SSLContext] | None = None
 ) -> Address:
     try:
         return Address(address.host, await runner.bind(address.host, address.port, share_port=share_port, tls=tls))

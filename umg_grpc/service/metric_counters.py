@@ -28,9 +28,7 @@ AGENT_TOKENS = Total(
 CALL_COST = Total("umg_cost_credits", "Cost of the calls.", ("channel", "model"), has_key=True)
 FINISHED_ATTEMPTS = Total("umg_attempts", "Attempts finished.", ("channel", "model", "outcome"))
 CHANNEL_FAILURES = Total(
-    "umg_channel_failures",
-    "Failures of providers, by kind and HTTP status.",
-    ("channel", "model", "kind", "status"),
+    "umg_channel_failures", "Failures of providers, by kind and HTTP status.", ("channel", "model", "kind", "status")
 )
 REFUSED_CALLS = Total("umg_refused", "Calls refused for overload.", ("reason",))
 MENDED_REFUSALS = Total(

@@ -92,9 +92,7 @@ class TaskCallbacks:
         is_due = and_(table.next_attempt_micros <= self._clock.sql_micros(), ~is_later)
         place = func.row_number().over(partition_by=table.owner, order_by=table.next_attempt_micros)
         places = select(table.callback_id, place.label("place")).where(
-            is_due,
-            table.owner.not_in(without.owners),
-            *(~_is_at(receiver) for receiver in without.receivers),
+            is_due, table.owner.not_in(without.owners), *(~_is_at(receiver) for receiver in without.receivers)
         )
         fair = places.subquery()
         chosen = select(fair.c.callback_id).where(fair.c.place <= share).order_by(fair.c.place).limit(limit)

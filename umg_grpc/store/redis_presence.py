@@ -34,10 +34,7 @@ class Presence:
     """Presence of this process in Redis, and the number of all present processes, from `start` to `aclose`."""
 
     def __init__(
-        self,
-        redis: Redis,
-        on_this_machine: Callable[[], int] = lambda: 1,
-        now: Callable[[], float] = time.monotonic,
+        self, redis: Redis, on_this_machine: Callable[[], int] = lambda: 1, now: Callable[[], float] = time.monotonic
     ) -> None:
         """Create the presence of a process. `on_this_machine`: returns the number of processes that share the data
         folder; it is used until Redis has answered; `now`: returns seconds of a monotonic clock.

@@ -255,10 +255,7 @@ class BudgetLease(Base):
     """
 
     __tablename__ = "budget_leases"
-    __table_args__ = (
-        Index("ix_budget_leases_directory", "directory"),
-        Index("ix_budget_leases_holder", "holder"),
-    )
+    __table_args__ = (Index("ix_budget_leases_directory", "directory"), Index("ix_budget_leases_holder", "holder"))
 
     key_id: Mapped[str] = mapped_column(String(64), primary_key=True)
     period_start: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
@@ -282,11 +279,7 @@ class MediaTask(Base):
     __tablename__ = "media_tasks"
     __table_args__ = (
         Index(
-            "ix_media_tasks_open",
-            "channel",
-            "next_poll_micros",
-            sqlite_where=text(_OPEN),
-            postgresql_where=text(_OPEN),
+            "ix_media_tasks_open", "channel", "next_poll_micros", sqlite_where=text(_OPEN), postgresql_where=text(_OPEN)
         ),
         Index("ix_media_tasks_owner", "owner", "create_micros", "task_id"),
         Index("ix_media_tasks_owner_body_hash", "owner", "body_hash"),

@@ -196,10 +196,7 @@ async def _windows(
             micros = BUCKET_MICROS[DAY_BUCKET]  # to the end of the month, which may fill the page
         while start < until:
             end = until if bucket is None else min(until, next_start(bucket, start + micros))
-            yield [
-                *(_Part(table, start, end) for table in earlier),
-                *_divided(current, usable, start, end, now),
-            ]
+            yield [*(_Part(table, start, end) for table in earlier), *_divided(current, usable, start, end, now)]
             start, micros = end, WINDOW_GROWTH * micros
 
     return windows()

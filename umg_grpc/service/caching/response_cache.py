@@ -26,12 +26,7 @@ CACHE_KEY_PREFIX = "umg:answer:1:"  # the number is the version of the stored va
 ENTRY_HEAD = struct.Struct(">32sdd")  # digest of the entry's key, as a check of the key; time made, time of expiry
 
 CACHEABLE_FINISH_REASONS = frozenset(
-    {
-        pb.FINISH_REASON_STOP,
-        pb.FINISH_REASON_STOP_SEQUENCE,
-        pb.FINISH_REASON_LENGTH,
-        pb.FINISH_REASON_TOOL_CALLS,
-    }
+    {pb.FINISH_REASON_STOP, pb.FINISH_REASON_STOP_SEQUENCE, pb.FINISH_REASON_LENGTH, pb.FINISH_REASON_TOOL_CALLS}
 )
 
 Response = TypeVar("Response", bound=Message)

@@ -126,12 +126,7 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
         if not known:
             return request
         restoration = Restoration(
-            request,
-            known,
-            channel,
-            text_format=text_format,
-            texts_of_others=texts_of_others,
-            by_message=by_message,
+            request, known, channel, text_format=text_format, texts_of_others=texts_of_others, by_message=by_message
         )
         return (
             restoration.request() if len(known) <= MAX_INLINE_ENTRIES else await asyncio.to_thread(restoration.request)

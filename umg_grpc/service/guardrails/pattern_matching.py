@@ -10,10 +10,7 @@ import re2
 
 from umg_grpc.knowledge.guarded_patterns import DIGIT_SEPARATORS, GuardedPattern, card_numbers, folded
 
-MATCH_CHARACTERS = {
-    "token": "".join(map(chr, range(0x21, 0x7F))),
-    "digits": f"{string.digits}{DIGIT_SEPARATORS}",
-}
+MATCH_CHARACTERS = {"token": "".join(map(chr, range(0x21, 0x7F))), "digits": f"{string.digits}{DIGIT_SEPARATORS}"}
 """Name in a pattern's row -> characters of which its matches consist; `text` has any."""
 MAX_BYTES = 2**26
 """Maximum bytes of a compiled pattern, of several thousand words."""

@@ -95,10 +95,7 @@ class CircuitBreakers:
     """
 
     def __init__(
-        self,
-        breaker: Breaker,
-        now: Callable[[], float] = time.monotonic,
-        chance: Callable[[], float] = random.random,
+        self, breaker: Breaker, now: Callable[[], float] = time.monotonic, chance: Callable[[], float] = random.random
     ) -> None:
         self._now = now
         self._chance = chance

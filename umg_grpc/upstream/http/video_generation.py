@@ -270,13 +270,7 @@ class _Call:
         return response
 
     async def _decoded(
-        self,
-        status: int,
-        headers: Mapping[str, str],
-        body: bytes,
-        decode: Decode[Decoded],
-        *,
-        is_forwarded: bool,
+        self, status: int, headers: Mapping[str, str], body: bytes, decode: Decode[Decoded], *, is_forwarded: bool
     ) -> Decoded:
         """Return the result of `decode` for a response, in a thread if it is large."""
         by_name = {name.lower(): value for name, value in headers.items()}

@@ -39,7 +39,7 @@ class ImagePipeline(
         AdmittedImages,
         Attempt[ImageCall],
         pb.StreamGenerateImageResponse,
-    ],
+    ]
 ):
     """Pipeline that the calls for images go through: admission, attempts at channels, and delivery of the images."""
 

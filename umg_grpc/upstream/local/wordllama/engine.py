@@ -176,11 +176,7 @@ class _Job(Generic[Made]):
     """Call of the engine: its texts, and the number of texts that were processed so far."""
 
     def __init__(
-        self,
-        texts: Sequence[str],
-        work: Work[Made],
-        take: Callable[[Sequence[Made]], None],
-        done: asyncio.Future[None],
+        self, texts: Sequence[str], work: Work[Made], take: Callable[[Sequence[Made]], None], done: asyncio.Future[None]
     ) -> None:
         self.work: Work[Made] = work
         self.done = done
