@@ -16,7 +16,6 @@ from http_facade.exchange.handler_failures import explain, log
 from http_facade.exchange.http_exchange import EXCHANGE_KEY, REQUEST_ID_FIELD, HttpExchange
 from http_facade.exchange.json_response import WholeResponse
 from http_facade.exchange.request_bodies import declared_bytes
-from http_facade.exchange.request_headers import check_headers
 from http_facade.exchange.response_head import SentResponse, begin_response
 from http_facade.exchange.server_settings import Settings
 from http_facade.handlers.route_handlers import MakeHandler, handler
@@ -27,12 +26,15 @@ from umg_grpc.base.errors import UmgError, overloaded
 from umg_grpc.base.memory_reservation import CALL_MEMORY, CallMemory
 from umg_grpc.base.request_ids import request_id_of
 from umg_grpc.v1 import pb, rpc
+from umg_grpc.wire.core.json_decoding import invalid
 from umg_grpc.wire.errors.http_status import HTTP_STATUS
 from umg_grpc.wire.model_lists import shape_for
 
 FORM_REASONS = frozenset({pb.ERROR_REASON_INVALID_FIELD, pb.ERROR_REASON_MISSING_FIELD, pb.ERROR_REASON_MALFORMED_BODY})
 """Reasons of errors that a handler may find in the head of a request before the API key is checked."""
 CLIENT_CLOSED_REQUEST = HTTP_STATUS[pb.ERROR_REASON_CANCELLED]
+PASSED_ON = ("idempotency-key", "webhook-", "x-umg-", "anthropic-", "openai-", "x-goog-", "connect-", "grpc-", "trace")
+"""Beginnings of the lower-case names of headers whose values are passed on. All others are only compared."""
 
 
 class Dispatcher:
@@ -188,3 +190,24 @@ def _make_error_response(failure: Exception, exchange: HttpExchange, route: Rout
     if exchange.is_body_unread or hdrs.UPGRADE in response.headers:
         response.force_close()
     return response
+
+
+def check_headers(exchange: HttpExchange) -> None:
+    """Check that the headers whose values are passed on are UTF-8. Raise UmgError(INVALID_FIELD) with the name of a
+    header that is not: its invalid bytes would become surrogates, which neither a message nor a database can contain.
+    """
+    headers = exchange.request.headers
+    if "".join(headers.values()).isascii():
+        return
+    for name, value in headers.items():
+        if not value.isascii() and name.lower().startswith(PASSED_ON) and _has_surrogate(value):
+            exchange.is_body_unread = True
+            raise invalid(name.lower(), "its value is not UTF-8; send it encoded as UTF-8, or in ASCII characters only")
+
+
+def _has_surrogate(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False

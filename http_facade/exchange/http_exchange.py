@@ -4,13 +4,14 @@ import time
 from collections.abc import Callable, Mapping
 from math import inf
 from types import MappingProxyType
+from typing import Protocol
 
 import msgspec
 from aiohttp import web
 from multidict import istr
 
-from http_facade.exchange.client_connection import ClientConnection
 from http_facade.exchange.cors import CorsRules
+from http_facade.exchange.server_settings import Settings
 from umg_grpc.base.trace_context import PARENT_HEADER, STATE_HEADER, TraceContext, read_trace_context
 from umg_grpc.wire import TEXT_FACES
 from umg_grpc.wire.core.gateway_headers import TIMEOUT_HEADER, timeout_seconds
@@ -26,6 +27,34 @@ TRACEPARENT_FIELD, TRACESTATE_FIELD = istr(PARENT_HEADER), istr(STATE_HEADER)
 
 EXCHANGE_KEY: web.RequestKey["HttpExchange"] = web.RequestKey("exchange")
 """Key of a request whose handler or answer has failed."""
+
+
+class ClientConnection(Protocol):
+    """Connection of a client, implemented by the server in `http_facade.server.connections`."""
+
+    settings: Settings
+    authorization: str | None
+    """Credentials of the last call; None before the first one."""
+    known_key: object
+    """The key in these credentials, if a service in this process has validated it; else None."""
+    is_over_limit: bool
+    is_expected: bool
+    """Whether the load shedder has admitted the next call."""
+
+    async def write(self, head: bytes, body: bytes = b"") -> None:
+        """Write a response's beginning (`head`) or a later part, then `body`, and wait until the write buffer is nearly
+        empty. If the client disconnects, its handler is cancelled.
+        """
+
+    def write_now(self, data: bytes) -> None:
+        """Write a part of a response without waiting. Do nothing if the client is disconnected."""
+
+    def is_closed_by_client(self) -> bool:
+        """Return whether the client has closed the connection, even if the event loop has not noticed it yet."""
+        ...
+
+    def abort(self) -> None:
+        """Close the connection without a response."""
 
 
 class HttpExchange(msgspec.Struct, eq=False):

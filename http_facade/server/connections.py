@@ -19,7 +19,6 @@ from http_facade.exchange.overload_rejections import Refusals, encode_http, pars
 from http_facade.exchange.server_settings import Settings
 from http_facade.routes import DEFAULT_FORMAT, error_format
 from http_facade.server.request_framing import RequestFraming, split_request
-from http_facade.server.write_timeout import WriteTimeout
 from umg_grpc.base.errors import UmgError, shutting_down
 from umg_grpc.base.request_ids import request_id_of
 from umg_grpc.v1 import pb
@@ -310,3 +309,29 @@ class ServerConnection(asyncio.Protocol):
             self._write_timeout = None
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
+
+
+class WriteTimeout:
+    """Timeout while a connection's write buffer is full, until `end`. A client that reads nothing for this time is
+    disconnected, which cancels the call; a client that reads slowly is not.
+    """
+
+    def __init__(self, transport: asyncio.Transport, seconds: float) -> None:
+        """Start the timeout, which disconnects the client after `seconds` in which it reads nothing."""
+        self._transport = transport
+        self._seconds = seconds
+        self._loop = asyncio.get_running_loop()
+        self._unread = 0
+        self._timer = self._loop.call_later(seconds, self._check)
+
+    def end(self) -> None:
+        """Stop the timeout."""
+        self._timer.cancel()
+
+    def _check(self) -> None:
+        unread = self._transport.get_write_buffer_size()
+        if unread and unread == self._unread:
+            self._transport.abort()
+            return
+        self._unread = unread
+        self._timer = self._loop.call_later(self._seconds, self._check)

@@ -1,5 +1,6 @@
 """Choice of accounts by prompt caches. All requests of a conversation have one digest, in every process. By it they are
-sent to the same account of a provider, whose prompt cache has the beginning of their prompts.
+sent to the same account of a provider, whose prompt cache has the beginning of their prompts, and get their key of this
+cache (`prompt_cache_key`) if the format of the caller has none.
 """
 
 from collections.abc import Mapping
@@ -7,6 +8,7 @@ from hashlib import blake2b
 from typing import Protocol
 
 from umg_grpc.knowledge.agent_sessions import Session, session_of
+from umg_grpc.knowledge.dropped_field_losses import LOSS_MEMBERS
 from umg_grpc.knowledge.prompt_lines_of_agents import LINE_BEGINNINGS
 from umg_grpc.v1 import pb
 
@@ -14,6 +16,7 @@ SMALLEST_BYTES = 4 * 2**10
 """Minimum size of a request that names no session: providers cache no prompt below 1024 tokens."""
 MAX_PART_BYTES = 16 * 2**10
 """Bytes of one part of the prompt that are read, so that a digest takes microseconds."""
+KEY_MEMBER = "prompt_cache_key"
 
 
 class Digest(Protocol):
@@ -79,3 +82,16 @@ def _add_part(digest: Digest, part: pb.Part) -> None:
     digest.update(b"\0part %d " % size)
     if size <= MAX_PART_BYTES:  # media of one size count as the same
         digest.update(part.SerializeToString(deterministic=True))
+
+
+def lacks_key(request: pb.GenerateRequest) -> bool:
+    """Return whether the caller's format has no field for a key of a prompt cache."""
+    face = request.source.format
+    return bool(face) and KEY_MEMBER not in LOSS_MEMBERS[face]
+
+
+def make_key(owner: str, request: pb.GenerateRequest, headers: Mapping[str, str]) -> str:
+    """Return the key for a request: by the session that its client names, or else by its tools and the first messages
+    of its conversation. `owner`: `affinity_id` of the caller; `headers`: of the call, with names in lower case.
+    """
+    return f"umg-{conversation_digest(owner, request, session_of(headers, user=request.user)).hex()}"

@@ -24,21 +24,15 @@ from umg_grpc.service.guardrails.guarded_bodies import (
     unread_members,
     unread_paths,
 )
-from umg_grpc.service.guardrails.guarded_texts import Found, is_json, replace_texts, texts_of
-from umg_grpc.service.guardrails.guarded_transcriptions import fit_parts
+from umg_grpc.service.guardrails.guarded_texts import Found, fit_parts, is_json, replace_texts, texts_of
 from umg_grpc.service.pipeline.call_state import Call, GuardFacts
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.gateway_headers import GUARDS_HEADER
 from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format_interface import BIG_BYTES
 
-ALLOW_DECISION, MASKED_DECISION, REFUSED_DECISION, FAILED_OPEN, FAILED_CLOSED = (
-    "allow",
-    "masked",
-    "refused",
-    "failed-open",
-    "failed-closed",
-)
+ALLOW_DECISION, MASKED_DECISION, REFUSED_DECISION = "allow", "masked", "refused"
+FAILED_OPEN, FAILED_CLOSED = "failed-open", "failed-closed"
 GUARD_DECISIONS = (ALLOW_DECISION, MASKED_DECISION, FAILED_OPEN, REFUSED_DECISION, FAILED_CLOSED)
 """Decisions in the order in which a later one replaces an earlier one of the same guard in the record of a call."""
 GUARD_PHASES = {"request": pb.GUARD_PHASE_REQUEST, "response": pb.GUARD_PHASE_RESPONSE}

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -10,10 +10,8 @@ from google.protobuf.message import Message
 
 from umg_grpc.v1 import pb
 
-JSON_TEXT, PLAIN_TEXT, NESTED_TEXT, FILE_TEXT, TEXT_MAP = "json", "plain", "nested", "file", "map"
-"""Kinds of fields with guarded texts: a JSON text, any other text, a message with guarded texts, a file, a map whose
-values are texts.
-"""
+JSON_TEXT, PLAIN_TEXT, NESTED_TEXT, FILE_TEXT = "json", "plain", "nested", "file"
+"""Kinds of fields with guarded texts: JSON, any other text, a message with guarded texts, a file."""
 TEXT_TYPES = ("text/", "application/json", "application/xml")
 """Beginnings of the media types of files that are checked as texts."""
 ROLE_MEMBER, LOGPROBS_MEMBER, CITATIONS_MEMBER, MIME_TYPE = "role", "logprobs", "citations", "mime_type"
@@ -60,18 +58,14 @@ def texts_of(message: Message, path: str = "", role: "pb.Role.ValueType" = pb.RO
         if not is_repeated and has_presence and not message.HasField(name):
             continue
         value, place = getattr(message, name), f"{path}{name}"
-        if kind == NESTED_TEXT:
-            for each, at in _places(value, place, is_repeated=is_repeated):
+        for key, each, at in _entries(value, place) if is_repeated else ((None, value, place),):
+            if kind == NESTED_TEXT:
                 yield from texts_of(each, f"{at}.", role)
-        elif kind == TEXT_MAP or is_repeated:
-            for key, text, at in _entries(value, place):
-                if text:
-                    yield FoundText(message, name, key, False, _guarded(text, at, role, kind))
-        elif kind == FILE_TEXT:
-            if (content := _text_of_file(message, value)) is not None:
-                yield FoundText(message, name, None, True, _guarded(content, place, role, PLAIN_TEXT))
-        elif value:
-            yield FoundText(message, name, None, False, _guarded(value, place, role, kind))
+            elif kind == FILE_TEXT:
+                if (content := _text_of_file(message, each)) is not None:
+                    yield FoundText(message, name, key, True, _guarded(content, at, role, PLAIN_TEXT))
+            elif each:
+                yield FoundText(message, name, key, False, _guarded(each, at, role, kind))
 
 
 class Found(Protocol):
@@ -102,20 +96,12 @@ def _guarded(text: str, path: str, role: "pb.Role.ValueType", kind: str) -> pb.G
     return pb.GuardedText(path=path, text=text, role=role, is_json=kind == JSON_TEXT)
 
 
-def _places(value: object, path: str, *, is_repeated: bool) -> Iterator[tuple[Message, str]]:
-    if isinstance(value, Message):
-        yield value, path
-    elif is_repeated and isinstance(value, Iterable):
-        for index, each in enumerate(value):
-            yield each, f"{path}[{index}]"
-
-
-def _entries(value: object, path: str) -> Iterator[tuple[int | str, str, str]]:
-    """Yield the texts of a repeated field or of a map, each with its index or key, and its path."""
+def _entries(value: Iterable[Any], path: str) -> Iterator[tuple[int | str, Any, str]]:
+    """Yield (index or key, entry, path of the entry) for each entry of a repeated field or of a map."""
     if isinstance(value, Mapping):
         yield from ((key, value[key], f"{path}.{key}") for key in sorted(value))
-    elif isinstance(value, Iterable):
-        yield from ((index, text, f"{path}[{index}]") for index, text in enumerate(value))
+    else:
+        yield from ((index, each, f"{path}[{index}]") for index, each in enumerate(value))
 
 
 def _text_of_file(message: Message, data: bytes) -> str | None:
@@ -150,7 +136,7 @@ def _kind(field: FieldDescriptor) -> str | None:
     is_guarded = field.GetOptions().Extensions[pb.guarded_text]
     if field.message_type is not None:
         if field.message_type.GetOptions().map_entry:
-            return TEXT_MAP if is_guarded else None
+            return PLAIN_TEXT if is_guarded else None
         return NESTED_TEXT if has_texts(field.message_type) else None
     if not is_guarded:
         return None
@@ -170,3 +156,23 @@ def has_texts(descriptor: Descriptor, seen: frozenset[Descriptor] = frozenset())
         else has_texts(field.message_type, inner)
         for field in descriptor.fields
     )
+
+
+def fit_parts(response: pb.TranscribeResponse) -> None:
+    """Remove the words of a transcription that no longer match its text, and join its segments if they do not match: a
+    guard that masks "4111 1111 1111 1111" in the text does not find the number in its four words.
+    """
+    text = _letters([response.text])
+    if _letters(word.word for word in response.words) != text:
+        del response.words[:]
+    if response.segments and _letters(segment.text for segment in response.segments) != text:
+        first, last = response.segments[0], response.segments[-1]
+        whole = pb.TranscriptionSegment(
+            segment_id=first.segment_id, start=first.start, end=last.end, text=response.text
+        )
+        del response.segments[:]
+        response.segments.append(whole)
+
+
+def _letters(texts: Iterable[str]) -> str:
+    return "".join(filter(str.isalnum, "".join(texts)))

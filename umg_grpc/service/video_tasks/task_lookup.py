@@ -10,7 +10,6 @@ from umg_grpc.service.pipeline.call_state import Call
 from umg_grpc.service.unwritten_object_error import unwritten
 from umg_grpc.service.video_tasks.database_errors import reports_outages
 from umg_grpc.service.video_tasks.existing_task_requests import not_found
-from umg_grpc.service.video_tasks.poll_hints import poll_hints
 from umg_grpc.service.video_tasks.task_context import TaskContext
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_task_table import TERMINAL_STATES, TaskFilter
@@ -21,6 +20,9 @@ DEFAULT_PAGE = 20
 WATCH_SECONDS = 1.0
 """Seconds between two reads of a watched task from the database, which other processes may have changed."""
 ANY_KEY = "*"
+POLL_AFTER, RETRY_AFTER = "openai-poll-after-ms", "retry-after"
+POLL_SECONDS = ((15.0, 1), (60.0, 3), (600.0, 5), (float("inf"), 10))
+"""Pairs of an age in seconds and the seconds until the next read of a task that is younger."""
 
 
 class TaskLookup:
@@ -124,3 +126,10 @@ def _matches(row: MediaTask, request: pb.GetVideoTaskRequest) -> bool:
     if request.kind and row.kind != request.kind:
         return False
     return not request.HasField("model") or row.model == request.model
+
+
+def poll_hints(task: MediaTask, now_micros: int) -> dict[str, str]:
+    """Return headers with the time until the task should be read again, in ms and in s; empty for an ended task."""
+    age = (now_micros - task.create_micros) / 1e6
+    seconds = next(pause for until, pause in POLL_SECONDS if age < until)
+    return {POLL_AFTER: str(1000 * seconds), RETRY_AFTER: str(seconds)}

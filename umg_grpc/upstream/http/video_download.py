@@ -4,11 +4,12 @@ import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import SplitResult, urljoin, urlsplit
 
 from msgspec import structs
+from yarl import URL
 
-from umg_grpc.base.errors import UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.upstream.caller_url_fetch import (
     MAX_DOWNLOAD_SECONDS,
     MAX_REDIRECTS,
@@ -22,7 +23,6 @@ from umg_grpc.upstream.http.provider_connection import HttpChannel
 from umg_grpc.upstream.http.response_decoding import refusal
 from umg_grpc.upstream.http1.connection import ProviderExchange
 from umg_grpc.upstream.http1.response import NO_HEADERS
-from umg_grpc.upstream.provider_url_checks import origin, resolved
 from umg_grpc.upstream.upstream_interfaces import ContentPart
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report
@@ -160,3 +160,25 @@ def _below(url: str, base_url: str) -> str:
 def _passed(headers: Mapping[str, str], *, is_packed: bool) -> Mapping[str, str]:
     names = (name for name in PASSED_HEADERS if not (is_packed and name == "content-length"))
     return {name: without_secrets(value) for name in names if (value := headers.get(name)) is not None}
+
+
+def resolved(url: str, base: str) -> str:
+    """Return a provider's URL, made absolute by `base`. Raise UmgError(UPSTREAM_FAILED) if it is no HTTP URL."""
+    try:
+        joined = urljoin(base, url)
+        if _is_http(urlsplit(joined)) and str(URL(joined)).isprintable():
+            return joined
+    except ValueError:  # for example of `https://[::1/x` and of a port that is no number
+        pass
+    message = "the provider's result could not be fetched: the provider names no valid URL"
+    raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.AMBIGUOUS)
+
+
+def _is_http(parts: SplitResult) -> bool:
+    return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+
+
+def origin(url: str) -> tuple[str, str, int | None]:
+    """Return the scheme, host and port of a URL that `resolved` has returned."""
+    parts = urlsplit(url)
+    return parts.scheme, (parts.hostname or "").lower(), parts.port or {"https": 443, "http": 80}.get(parts.scheme)

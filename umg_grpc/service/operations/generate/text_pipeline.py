@@ -16,7 +16,7 @@ from umg_grpc.service.caching.stored_prompts import StoredPrompts
 from umg_grpc.service.conversations.message_threads import THREADED_FORMAT, Thread, unsupported
 from umg_grpc.service.conversations.stored_responses import SEALED_BYTES, Continued
 from umg_grpc.service.guardrails.guard_driver import Checked, GuardRun
-from umg_grpc.service.operations.generate.compacted_streams import CompactedStream
+from umg_grpc.service.operations.generate.compacted_streams import CompactedStream, StreamedSummary
 from umg_grpc.service.operations.generate.compaction import Summary, opened, sealed_messages
 from umg_grpc.service.operations.generate.conversation_stores import ConversationStores
 from umg_grpc.service.operations.generate.first_output_detection import is_without_output
@@ -25,7 +25,6 @@ from umg_grpc.service.operations.generate.refused_content import RefusalCheck, i
 from umg_grpc.service.operations.generate.rejection_healing import RefusalHealing
 from umg_grpc.service.operations.generate.response_completion import ResponseCompletion
 from umg_grpc.service.operations.generate.streamed_responses import StreamedText
-from umg_grpc.service.operations.generate.streamed_summaries import StreamedSummary
 from umg_grpc.service.operations.generate.text_guards import guard_response, guarded_stream, take_request
 from umg_grpc.service.operations.generate.text_request_encoder import (
     NO_ORIGIN,

@@ -11,8 +11,7 @@ import msgspec
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.quirks import NO_QUIRKS
 from umg_grpc.routing import Target
-from umg_grpc.service.caching.prompt_cache_affinity import find_affinity
-from umg_grpc.service.caching.prompt_cache_keys import lacks_key, make_key
+from umg_grpc.service.caching.prompt_cache_affinity import find_affinity, lacks_key, make_key
 from umg_grpc.service.caching.stored_prompts import StoredPrompts
 from umg_grpc.service.conversations import reasoning_state
 from umg_grpc.service.conversations.account_object_ownership import AccountObject, account_objects, check_ownership

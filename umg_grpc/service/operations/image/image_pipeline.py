@@ -11,10 +11,9 @@ from umg_grpc.knowledge.families.image import family_row, has_images
 from umg_grpc.operations.image import IMAGE_GENERATION
 from umg_grpc.routing import RoutePreferences, Target
 from umg_grpc.service.guardrails.guard_driver import GuardRun
-from umg_grpc.service.operations.image.guarded_image_stream import GuardedImageStream
 from umg_grpc.service.operations.image.image_call import AdmittedImages, complete
 from umg_grpc.service.operations.image.image_delivery import ImageDelivery, are_bytes
-from umg_grpc.service.operations.image.streamed_images import StreamedImages, is_without_image
+from umg_grpc.service.operations.image.streamed_images import GuardedImageStream, StreamedImages, is_without_image
 from umg_grpc.service.pipeline import schema_validation
 from umg_grpc.service.pipeline.attempt import Attempt, RequestEncoder, UnmendedRequests, finish_report
 from umg_grpc.service.pipeline.base_pipeline import PipelineContext, RequestStep
