@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tests.support.providers import ark_sdk
-from umg_grpc.base.errors import Failure, UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.families.image import family_row
 from umg_grpc.v1 import pb
 from umg_grpc.wire.decoded_request_notes import RequestNotes
@@ -132,23 +132,3 @@ def test_a_value_that_the_vendor_refuses_is_refused_before_it_is_sent(body: dict
     with pytest.raises(UmgError) as caught:
         sent("seedream-4-5-251128", {"prompt": "a boat", **body})
     assert caught.value.metadata == {"field": field}
-
-
-@pytest.mark.parametrize(
-    ("status", "code", "failure"),
-    [
-        (400, "InputTextSensitiveContentDetected", Failure.CALLER),
-        (400, "OutputImageSensitiveContentDetected", Failure.CALLER),
-        (400, "InvalidParameter", Failure.CALLER),
-        (401, "AuthenticationError", Failure.DOWN),
-        (403, "AccountOverdueError", Failure.DOWN),
-        (404, "ModelNotOpen", Failure.DOWN),
-        (429, "RateLimitExceeded.EndpointRPMExceeded", Failure.OVERLOADED),
-        (429, "SetLimitExceeded", Failure.DOWN),
-        (429, "ServerOverloaded", Failure.OVERLOADED),
-        (500, "InternalServiceError", Failure.TRANSIENT),
-    ],
-)
-def test_each_error_code_is_classified(status: int, code: str, failure: Failure) -> None:
-    body = msgspec.json.encode({"error": {"code": code, "message": "no", "param": "", "type": "BadRequest"}})
-    assert ARK_IMAGES.decode_error(status, {}, body).failure == failure

@@ -252,6 +252,7 @@ CODES = [
     Code(
         id="InputImageSensitiveContentDetected.PrivacyInformation", status=400, failure=Failure.CALLER, reason=BLOCKED
     ),
+    Code(id="InvalidParameter.TaskTypeConstraint", status=400, failure=Failure.CALLER, reason=REJECTED),
     Code(id="InvalidParameter", status=400, failure=Failure.CALLER, reason=REJECTED),
     Code(id="MissingParameter", status=400, failure=Failure.CALLER, reason=REJECTED),
     Code(id="AuthenticationError", status=401, failure=Failure.DOWN, reason=FAILED),
@@ -264,6 +265,7 @@ CODES = [
     Code(id="ModelAccountRpmRateLimitExceeded", status=429, failure=Failure.OVERLOADED, reason=LIMITED),
     Code(id="QuotaExceeded", status=429, failure=Failure.OVERLOADED, reason=LIMITED),
     Code(id="ServerOverloaded", status=429, failure=Failure.OVERLOADED, reason=LIMITED),
+    Code(id="InternalServiceError", status=500, failure=Failure.AMBIGUOUS, reason=FAILED),
 ]
 
 
