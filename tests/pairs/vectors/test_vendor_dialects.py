@@ -83,30 +83,10 @@ SENT = [
         {"encoding_format": "base64", "output_dimension": 8, "input_type": "query"},
         path=NATIVE,
     ),
-    Sent(
-        "a native caller's task to Jina",
-        "jina-embeddings-v3",
-        {**TEXT, "taskType": "CLUSTERING"},
-        {"task": "separation"},
-        path=NATIVE,
-    ),
-    Sent(
-        "a native caller's task that Voyage does not have",
-        "voyage-4-large",
-        {**TEXT, "taskType": "CLUSTERING"},
-        {"encoding_format": "base64"},
-        "taskType",
-        path=NATIVE,
-    ),
-    Sent(
-        "a native caller's task to Mistral",
-        "mistral-embed",
-        {**TEXT, "taskType": "RETRIEVAL_QUERY"},
-        {"encoding_format": "base64"},
-        "taskType",
-        path=NATIVE,
-    ),
-]
+    Sent("a native caller's task to Jina", "jina-embeddings-v3", {**TEXT, "taskType": "CLUSTERING"}, {"task": "separation"}, path=NATIVE),
+    Sent("a native caller's task that Voyage does not have", "voyage-4-large", {**TEXT, "taskType": "CLUSTERING"}, {"encoding_format": "base64"}, "taskType", NATIVE),
+    Sent("a native caller's task to Mistral", "mistral-embed", {**TEXT, "taskType": "RETRIEVAL_QUERY"}, {"encoding_format": "base64"}, "taskType", NATIVE),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("case", SENT, ids=lambda case: case.id)

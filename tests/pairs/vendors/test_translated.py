@@ -31,43 +31,11 @@ def request(**config: object) -> Json:
 
 CASES = [
     Case("top_k at a vendor that has it", QWEN, "native", request(topK=40), {"top_k": 40}),
-    Case(
-        "top_k at another",
-        Model("deepseek", "deepseek-v4-pro"),
-        "native",
-        request(topK=40),
-        {"top_k": None},
-        {"generationConfig.topK": None},
-    ),
-    Case(
-        "reasoning that is off",
-        QWEN,
-        "native",
-        request(thinkingConfig={"thinkingBudget": 0}),
-        {"enable_thinking": False, "reasoning_effort": None},
-    ),
-    Case(
-        "a forced tool",
-        QWEN,
-        "native",
-        tools(CITY, native=CALLING)["native"],
-        {"tool_choice": "required", "enable_thinking": False},
-    ),
-    Case(
-        "a member of OpenAI alone",
-        Model("zai", "glm-5.3"),
-        "responses",
-        {"input": "x", "service_tier": "priority"},
-        {"service_tier": None},
-        {"service_tier": None},
-    ),
-    Case(
-        "a member that the vendor shares",
-        Model("moonshot", "kimi-k3"),
-        "responses",
-        {"input": "x", "prompt_cache_key": "k"},
-        {"prompt_cache_key": "k"},
-    ),
+    Case("top_k at another", Model("deepseek", "deepseek-v4-pro"), "native", request(topK=40), {"top_k": None}, {"generationConfig.topK": None}),
+    Case("reasoning that is off", QWEN, "native", request(thinkingConfig={"thinkingBudget": 0}), {"enable_thinking": False, "reasoning_effort": None}),
+    Case("a forced tool", QWEN, "native", tools(CITY, native=CALLING)["native"], {"tool_choice": "required", "enable_thinking": False}),
+    Case("a member of OpenAI alone", Model("zai", "glm-5.3"), "responses", {"input": "x", "service_tier": "priority"}, {"service_tier": None}, {"service_tier": None}),
+    Case("a member that the vendor shares", Model("moonshot", "kimi-k3"), "responses", {"input": "x", "prompt_cache_key": "k"}, {"prompt_cache_key": "k"}),
     Case(
         "a value that the vendor has not",
         Model("ark", "doubao-seed-2-1-pro-260915"),
@@ -76,7 +44,7 @@ CASES = [
         {"service_tier": None},
         {"serviceTier": None},
     ),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)

@@ -30,9 +30,7 @@ REJECTIONS = [
     Rejection("no input", "input", body_with(msgspec.UNSET), MISSING, "`input` is required; add it"),
     Rejection("null as input", "input", body_with(None), MISSING),
     Rejection("an empty text", "input", body_with(""), message="length at least 1"),
-    Rejection(
-        "an input of another type", "input", body_with(3), message="expected a string or an array, got an integer"
-    ),
+    Rejection("an input of another type", "input", body_with(3), message="expected a string or an array, got an integer"),
     Rejection("an empty list", "input", body_with([]), message="of length at least 1"),
     Rejection("an empty text among others", "input[2]", body_with(["a", "b", ""])),
     Rejection("a fraction among tokens", "input[1]", body_with([1, 2.5])),
@@ -41,17 +39,13 @@ REJECTIONS = [
     Rejection("a text inside a list of tokens", "input[0][1]", body_with([[1, "a"]])),
     Rejection("a list inside a list of tokens", "input[0][0]", body_with([[[1]]])),
     Rejection("tokens beside a text", "input[1]", body_with(["a", [1]]), message="a list of tokens beside a text"),
-    Rejection(
-        "a token beside texts", "input[2]", body_with(["a", "b", 1]), message="a token beside a text; send texts"
-    ),
+    Rejection("a token beside texts", "input[2]", body_with(["a", "b", 1]), message="a token beside a text; send texts"),
     Rejection("a text beside tokens", "input[1]", body_with([1, "a"]), message="a text beside a token"),
     Rejection("an unknown encoding", "encoding_format", {"encoding_format": "hex"}, message="`base64`, `float`"),
     Rejection("no dimensions at all", "dimensions", {"dimensions": 0}, message="at least 1"),
     Rejection("a part of a dimension", "dimensions", {"dimensions": 2.5}, message="whole number"),
-    Rejection(
-        "dimensions of another type", "dimensions", {"dimensions": "256"}, message="expected a number, got a string"
-    ),
-]
+    Rejection("dimensions of another type", "dimensions", {"dimensions": "256"}, message="expected a number, got a string"),
+]  # fmt: skip
 
 
 def body_of(fields: dict[str, object]) -> bytes:

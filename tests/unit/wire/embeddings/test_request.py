@@ -40,40 +40,16 @@ class Reading:
 READINGS = [
     Reading("a text", b'{"model":"m","input":"a"}', pb.EmbedRequest(inputs=text("a"))),
     Reading("a blank", b'{"model":"m","input":" "}', pb.EmbedRequest(inputs=text(" "))),
-    Reading(
-        "texts", b'{"model":"m","input":["a","\\u00e9","\\ud83d\\ude00"]}', pb.EmbedRequest(inputs=text("a", "é", "😀"))
-    ),
-    Reading(
-        "the tokens of a text",
-        b'{"model":"m","input":[5,0,4294967295]}',
-        pb.EmbedRequest(inputs=tokens([5, 0, 2**32 - 1])),
-    ),
+    Reading("texts", b'{"model":"m","input":["a","\\u00e9","\\ud83d\\ude00"]}', pb.EmbedRequest(inputs=text("a", "é", "😀"))),
+    Reading("the tokens of a text", b'{"model":"m","input":[5,0,4294967295]}', pb.EmbedRequest(inputs=tokens([5, 0, 2**32 - 1]))),
     Reading("lists of tokens", b'{"model":"m","input":[[5],[6,7]]}', pb.EmbedRequest(inputs=tokens([5], [6, 7]))),
-    Reading(
-        "numbers",
-        b'{"model":"m","input":"a","encoding_format":"float"}',
-        pb.EmbedRequest(inputs=text("a"), encoding=FLOAT),
-    ),
-    Reading(
-        "base64",
-        b'{"model":"m","input":"a","encoding_format":"base64"}',
-        pb.EmbedRequest(inputs=text("a"), encoding=BASE64),
-    ),
-    Reading(
-        "dimensions", b'{"model":"m","input":"a","dimensions":256}', pb.EmbedRequest(inputs=text("a"), dimensions=256)
-    ),
-    Reading(
-        "whole dimensions",
-        b'{"model":"m","input":"a","dimensions":256.0}',
-        pb.EmbedRequest(inputs=text("a"), dimensions=256),
-    ),
+    Reading("numbers", b'{"model":"m","input":"a","encoding_format":"float"}', pb.EmbedRequest(inputs=text("a"), encoding=FLOAT)),
+    Reading("base64", b'{"model":"m","input":"a","encoding_format":"base64"}', pb.EmbedRequest(inputs=text("a"), encoding=BASE64)),
+    Reading("dimensions", b'{"model":"m","input":"a","dimensions":256}', pb.EmbedRequest(inputs=text("a"), dimensions=256)),
+    Reading("whole dimensions", b'{"model":"m","input":"a","dimensions":256.0}', pb.EmbedRequest(inputs=text("a"), dimensions=256)),
     Reading("a user", b'{"model":"m","input":"a","user":"u"}', pb.EmbedRequest(inputs=text("a"), user="u")),
-    Reading(
-        "nulls",
-        b'{"model":"m","input":"a","user":null,"dimensions":null,"encoding_format":null}',
-        pb.EmbedRequest(inputs=text("a")),
-    ),
-]
+    Reading("nulls", b'{"model":"m","input":"a","user":null,"dimensions":null,"encoding_format":null}', pb.EmbedRequest(inputs=text("a"))),
+]  # fmt: skip
 
 
 def sent(face: Codec, provider: Codec, body: bytes) -> UpstreamRequest:

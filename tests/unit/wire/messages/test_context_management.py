@@ -94,23 +94,15 @@ REJECTIONS = [
     Rejection("a trigger without a value", {"type": TOOLS, "trigger": {"type": "tool_uses"}}, ".trigger.value"),
     Rejection("tokens to keep", {"type": TOOLS, "keep": {"type": "input_tokens", "value": 1}}, ".keep.type"),
     Rejection("fewer than no calls", {"type": TOOLS, "keep": {"type": "tool_uses", "value": -1}}, ".keep.value"),
-    Rejection(
-        "calls to clear", {"type": TOOLS, "clear_at_least": {"type": "tool_uses", "value": 1}}, ".clear_at_least.type"
-    ),
+    Rejection("calls to clear", {"type": TOOLS, "clear_at_least": {"type": "tool_uses", "value": 1}}, ".clear_at_least.type"),
     Rejection("tools by number", {"type": TOOLS, "exclude_tools": [1]}, ".exclude_tools[0]"),
     Rejection("inputs by text", {"type": TOOLS, "clear_tool_inputs": "all"}, ".clear_tool_inputs"),
     Rejection("some reasoning", {"type": THINKING, "keep": "some"}, ".keep"),
     Rejection("no turns", {"type": THINKING, "keep": {"type": "thinking_turns", "value": 0}}, ".keep.value"),
     Rejection("turns without a number", {"type": THINKING, "keep": {"type": "thinking_turns"}}, ".keep.value"),
-    Rejection(
-        "a summary of a short prompt",
-        {"type": COMPACT, "trigger": {"type": "input_tokens", "value": 9}},
-        ".trigger.value",
-    ),
-    Rejection(
-        "a summary after calls", {"type": COMPACT, "trigger": {"type": "tool_uses", "value": 9}}, ".trigger.type"
-    ),
-]
+    Rejection("a summary of a short prompt", {"type": COMPACT, "trigger": {"type": "input_tokens", "value": 9}}, ".trigger.value"),
+    Rejection("a summary after calls", {"type": COMPACT, "trigger": {"type": "tool_uses", "value": 9}}, ".trigger.type"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("case", REJECTIONS, ids=lambda case: case.id)

@@ -71,35 +71,18 @@ PAGES = [
     Page("messages: the default", MESSAGES, {"beta": "true"}, {"page_size": 20}),
     Page("messages: the least", MESSAGES, {"limit": "1"}, {"page_size": 1}),
     Page("messages: the most", MESSAGES, {"limit": "1000"}, {"page_size": 1000}),
-    Page(
-        "messages: behind",
-        MESSAGES,
-        {"after_id": "vendor/a"},
-        {"page_size": 20, "page_token": encode_token(page_after("vendor/a"))},
-    ),
-    Page(
-        "messages: before",
-        MESSAGES,
-        {"limit": "3", "before_id": "a"},
-        {"page_size": 3, "page_token": encode_token(page_before("a"))},
-    ),
+    Page("messages: behind", MESSAGES, {"after_id": "vendor/a"}, {"page_size": 20, "page_token": encode_token(page_after("vendor/a"))}),
+    Page("messages: before", MESSAGES, {"limit": "3", "before_id": "a"}, {"page_size": 3, "page_token": encode_token(page_before("a"))}),
     Page("messages: ids that say nothing", MESSAGES, {"before_id": "", "after_id": ""}, {"page_size": 20}),
     Page("cohere: the default", COHERE, {"default_only": "false"}, {"page_size": 20}),
-    Page(
-        "cohere: a number of any kind",
-        COHERE,
-        {"page_size": "7.0", "page_token": "t"},
-        {"page_size": 7, "page_token": "t"},
-    ),
-    Page(
-        "cohere: an endpoint", COHERE, {"endpoint": "embed"}, {"page_size": 20, "operation": pb.MODEL_OPERATION_EMBED}
-    ),
+    Page("cohere: a number of any kind", COHERE, {"page_size": "7.0", "page_token": "t"}, {"page_size": 7, "page_token": "t"}),
+    Page("cohere: an endpoint", COHERE, {"endpoint": "embed"}, {"page_size": 20, "operation": pb.MODEL_OPERATION_EMBED}),
     Page("native: the default", NATIVE, {"key": "k"}, {"page_size": 50}),
     Page("native: the most", NATIVE, {"pageSize": "1000"}, {"page_size": 1000}),
     Page("native: a token", NATIVE, {"pageToken": "t"}, {"page_size": 50, "page_token": "t"}),
     Page("native: an empty token", NATIVE, {"pageToken": ""}, {"page_size": 50}),
     Page("native: snake", NATIVE, {"page_size": "2", "page_token": "t"}, {"page_size": 2, "page_token": "t"}),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("case", PAGES, ids=lambda case: case.id)

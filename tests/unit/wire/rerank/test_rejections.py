@@ -33,12 +33,8 @@ REJECTIONS = [
     Rejection("no documents", "documents", {"documents": msgspec.UNSET}, MISSING),
     Rejection("null for documents", "documents", {"documents": None}),
     Rejection("an empty list of documents", "documents", {"documents": []}, message="at least 1"),
-    Rejection(
-        "more documents than may be set", "documents", {"documents": [""] * 1_000_001}, message="at most 1000000"
-    ),
-    Rejection(
-        "one document without a list", "documents", {"documents": "a"}, message="expected an array, got a string"
-    ),
+    Rejection("more documents than may be set", "documents", {"documents": [""] * 1_000_001}, message="at most 1000000"),
+    Rejection("one document without a list", "documents", {"documents": "a"}, message="expected an array, got a string"),
     Rejection("null for a document", "documents[1]", documents(None), message="a string or an object, got null"),
     Rejection("a number for a document", "documents[2]", documents("b", 7), message="got a number"),
     Rejection("a boolean for a document", "documents[1]", documents(True), message="got a boolean"),
@@ -46,19 +42,9 @@ REJECTIONS = [
     Rejection("an object without text", "documents[1]", documents({"title": "b"}), message="no `text`"),
     Rejection("an image", "documents[1]", documents({"image": "https://images.test/a.png"})),
     Rejection("a number for the text of an object", "documents[1]", documents({"text": 7}), message="to be a string"),
-    Rejection(
-        "an object without the fields to rank",
-        "documents[1]",
-        documents({"body": "b"}, rank_fields=["title"]),
-        message="no `title` or `text`",
-    ),
+    Rejection("an object without the fields to rank", "documents[1]", documents({"body": "b"}, rank_fields=["title"]), message="no `title` or `text`"),
     Rejection("a field to rank that is null", "documents[1]", documents({"title": None}, rank_fields=["title"])),
-    Rejection(
-        "a number for a text that is named",
-        "documents[1]",
-        documents({"text": 7}, rank_fields=["text"]),
-        message="string",
-    ),
+    Rejection("a number for a text that is named", "documents[1]", documents({"text": 7}, rank_fields=["text"]), message="string"),
     Rejection("rank_fields of another type", "rank_fields", {"rank_fields": "title"}),
     Rejection(
         "an object without any of many fields",
@@ -81,7 +67,7 @@ REJECTIONS = [
     Rejection("spans without a mode", "relevant_spans.mode", {"relevant_spans": {}}, MISSING),
     Rejection("spans of another mode", "relevant_spans.mode", {"relevant_spans": {"mode": "on"}}),
     Rejection("spans of another type", "relevant_spans", {"relevant_spans": True}),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", FORMATS)

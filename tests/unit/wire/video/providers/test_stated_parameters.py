@@ -28,50 +28,15 @@ class Bare:
 TEXT = [{"type": "text", "text": "a paper boat"}]
 OWN_ID = {"external_task_id": TASK_ID}
 BARE = [
-    Bare(
-        id="vidB",
-        protocol=VID_B,
-        model="veo-3.1-generate-001",
-        body={"instances": [{"prompt": "a paper boat"}], "parameters": {}},
-    ),
-    Bare(
-        id="vidC",
-        protocol=VID_C,
-        model="wan2.6-t2v",
-        body={"model": "wan2.6-t2v", "input": {"prompt": "a paper boat"}, "parameters": {}},
-    ),
-    Bare(
-        id="vidD",
-        protocol=VID_D,
-        model="doubao-seedance-2-0-260128",
-        body={"model": "doubao-seedance-2-0-260128", "content": TEXT},
-    ),
-    Bare(
-        id="vidE, old API",
-        protocol=VID_E,
-        model="kling-v2-6",
-        body={"model_name": "kling-v2-6", "prompt": "a paper boat", **OWN_ID},
-    ),
-    Bare(
-        id="vidE, new API",
-        protocol=VID_E,
-        model="kling-3.0",
-        body={"prompt": "a paper boat", "settings": {}, "options": OWN_ID},
-    ),
-    Bare(
-        id="vidF",
-        protocol=VID_F,
-        model="jimeng_t2v_v30",
-        body={"req_key": "jimeng_t2v_v30", "prompt": "a paper boat"},
-    ),
+    Bare("vidB", VID_B, "veo-3.1-generate-001", {"instances": [{"prompt": "a paper boat"}], "parameters": {}}),
+    Bare("vidC", VID_C, "wan2.6-t2v", {"model": "wan2.6-t2v", "input": {"prompt": "a paper boat"}, "parameters": {}}),
+    Bare("vidD", VID_D, "doubao-seedance-2-0-260128", {"model": "doubao-seedance-2-0-260128", "content": TEXT}),
+    Bare("vidE, old API", VID_E, "kling-v2-6", {"model_name": "kling-v2-6", "prompt": "a paper boat", **OWN_ID}),
+    Bare("vidE, new API", VID_E, "kling-3.0", {"prompt": "a paper boat", "settings": {}, "options": OWN_ID}),
+    Bare("vidF", VID_F, "jimeng_t2v_v30", {"req_key": "jimeng_t2v_v30", "prompt": "a paper boat"}),
     Bare(id="vidG v2", protocol=VID_G, model="MiniMax-H3", body={"model": "MiniMax-H3", "content": TEXT}),
-    Bare(
-        id="vidG v1",
-        protocol=VID_G,
-        model="MiniMax-Hailuo-02",
-        body={"model": "MiniMax-Hailuo-02", "prompt": "a paper boat"},
-    ),
-]
+    Bare("vidG v1", VID_G, "MiniMax-Hailuo-02", {"model": "MiniMax-Hailuo-02", "prompt": "a paper boat"}),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("case", BARE, ids=lambda case: case.id)

@@ -66,53 +66,24 @@ REFERENCES = (("reference_image", HTTP), ("reference_image", HTTP))
 MODELS = [
     Model("wanx2.1-t2v-turbo", sent=ALWAYS | {"size"}, dropped=SILENT),
     Model("wan2.2-i2v-flash", (PLAIN,), {"img_url": HTTP}, sent=TIER, dropped=NO_RATIO | SILENT),
-    Model(
-        "wan2.2-kf2v-flash",
-        (PLAIN, PLAIN),
-        {"first_frame_url": HTTP, "last_frame_url": HTTP},
-        sent=TIER,
-        dropped=NO_RATIO | SILENT,
-    ),
+    Model("wan2.2-kf2v-flash", (PLAIN, PLAIN), {"first_frame_url": HTTP, "last_frame_url": HTTP}, sent=TIER, dropped=NO_RATIO | SILENT),
     Model("wan2.5-t2v-preview", seconds=10, sent=ALWAYS | {"size", "audio"}),
     Model("wan2.5-i2v-preview", (FIRST,), {"img_url": HTTP}, sent=TIER | {"audio"}, dropped=NO_RATIO),
     Model("wan2.6-t2v", seconds=15, sent=ALWAYS | {"size", "audio"}),
     Model("wan2.6-i2v-flash", (PLAIN,), {"img_url": HTTP}, 2, TIER | {"audio"}, NO_RATIO),
-    Model(
-        "wan2.6-r2v",
-        (PLAIN, CLIP),
-        {"reference_urls": [HTTP, CLIP.url]},
-        sent=ALWAYS | {"size", "audio"},
-    ),
+    Model("wan2.6-r2v", (PLAIN, CLIP), {"reference_urls": [HTTP, CLIP.url]}, sent=ALWAYS | {"size", "audio"}),
     Model("wan2.7-t2v", (SOUND,), {"audio_url": SOUND.url}, 15, RATIO),
     Model("wan2.7-t2v-2026-06-12", seconds=2, sent=RATIO),
     Model("wan2.7-i2v", (PLAIN,), items(*FRAME), 7, TIER, NO_RATIO),
-    Model(
-        "wan2.7-i2v-2026-04-25",
-        (FIRST, LAST, SOUND),
-        items(*FRAME, ("last_frame", HTTP), ("driving_audio", SOUND.url)),
-        7,
-        TIER,
-        NO_RATIO,
-    ),
+    Model("wan2.7-i2v-2026-04-25", (FIRST, LAST, SOUND), items(*FRAME, ("last_frame", HTTP), ("driving_audio", SOUND.url)), 7, TIER, NO_RATIO),
     Model("wan2.7-i2v", (CLIP, LAST), items(("first_clip", CLIP.url), ("last_frame", HTTP)), 7, TIER, NO_RATIO),
-    Model(
-        "wan2.7-r2v",
-        (REFERENCE, CLIP, FIRST),
-        items(("reference_image", HTTP), ("reference_video", CLIP.url), *FRAME),
-        7,
-        RATIO,
-    ),
+    Model("wan2.7-r2v", (REFERENCE, CLIP, FIRST), items(("reference_image", HTTP), ("reference_video", CLIP.url), *FRAME), 7, RATIO),
     Model("wan2.7-r2v-2026-06-12", (PLAIN,), items(*REFERENCES[:1]), sent=RATIO),
     Model("wan2.7-videoedit", (CLIP, PLAIN), items(("video", CLIP.url), *REFERENCES[:1]), sent=RATIO),
     Model("wan3.0-video", seconds=30, sent=RATIO | {"audio"}),
     Model("wan3.0-video", (PLAIN,), items(*FRAME), sent=RATIO | {"audio"}),
     Model("wan3.0-video-prime", (FIRST, LAST), items(*FRAME, ("last_frame", HTTP)), sent=RATIO | {"audio"}),
-    Model(
-        "wan3.0-video-prime",
-        (PLAIN, PLAIN, CLIP, SOUND),
-        items(*REFERENCES, ("reference_video", CLIP.url), ("reference_audio", SOUND.url)),
-        sent=RATIO | {"audio"},
-    ),
+    Model("wan3.0-video-prime", (PLAIN, PLAIN, CLIP, SOUND), items(*REFERENCES, ("reference_video", CLIP.url), ("reference_audio", SOUND.url)), sent=RATIO | {"audio"}),
     Model("happyhorse-1.0-t2v", seconds=15, sent=HORSE_RATIO, dropped=NO_PROMPT),
     Model("happyhorse-1.1-i2v", (PLAIN,), items(*FRAME), 3, HORSE, NO_PROMPT | NO_RATIO),
     Model("happyhorse-1.1-r2v", (PLAIN, PLAIN), items(*REFERENCES), 3, HORSE_RATIO, NO_PROMPT),
@@ -124,7 +95,7 @@ MODELS = [
         HORSE - {"duration"},
         NO_PROMPT | NO_RATIO | {"parameters.duration_seconds"},
     ),
-]
+]  # fmt: skip
 EACH = pytest.mark.parametrize("case", MODELS, ids=lambda case: f"{case.id} with {len(case.media)} media")
 
 
@@ -231,37 +202,13 @@ class Size:
 SIZES = [
     Size("a size of a tier", "wan2.7-t2v", {"size": "1280x720"}, {"resolution": "720P", "ratio": "16:9"}),
     Size("a square of a tier", "wan3.0-video", {"size": "1440*1440"}, {"resolution": "1080P", "ratio": "1:1"}),
-    Size(
-        "a size of no tier",
-        "wan3.0-video",
-        {"size": "1024x1024"},
-        {"resolution": "720P", "ratio": "1:1"},
-        {"parameters.size": "720P 1:1"},
-    ),
+    Size("a size of no tier", "wan3.0-video", {"size": "1024x1024"}, {"resolution": "720P", "ratio": "1:1"}, {"parameters.size": "720P 1:1"}),
     Size("a ratio alone", "wan3.0-video", {"aspect_ratio": "adaptive"}, {"ratio": "adaptive"}),
-    Size(
-        "a ratio of the image",
-        "happyhorse-1.1-i2v",
-        {"size": "720x1280"},
-        {"resolution": "720P"},
-        {"parameters.size": None},
-    ),
+    Size("a ratio of the image", "happyhorse-1.1-i2v", {"size": "720x1280"}, {"resolution": "720P"}, {"parameters.size": None}),
     Size("pixels", "wan2.6-t2v", {"size": "1280x720"}, {"size": "1280*720"}),
-    Size(
-        "a ratio without a size in pixels",
-        "wan2.6-t2v",
-        {"aspect_ratio": "21:9"},
-        {"size": "1280*720"},
-        {"parameters.aspect_ratio": "1280*720"},
-    ),
-    Size(
-        "a tier without a size in pixels",
-        "wan2.2-t2v-plus",
-        {"resolution": "4k"},
-        {},
-        {"parameters.resolution": None},
-    ),
-]
+    Size("a ratio without a size in pixels", "wan2.6-t2v", {"aspect_ratio": "21:9"}, {"size": "1280*720"}, {"parameters.aspect_ratio": "1280*720"}),
+    Size("a tier without a size in pixels", "wan2.2-t2v-plus", {"resolution": "4k"}, {}, {"parameters.resolution": None}),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("case", SIZES, ids=lambda case: case.id)

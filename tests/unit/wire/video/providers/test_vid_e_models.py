@@ -47,33 +47,17 @@ PLACED = [
     Placed(model="kling-v3-omni", path=f"{OLD}/omni-video"),
     Placed(model="kling-v3-omni", path=f"{OLD}/omni-video", media=(image("first_frame"), *REFERENCES, FILM)),
     Placed(model="kling-video-o1", path=f"{OLD}/omni-video", media=REFERENCES),
-    Placed(
-        model="kling-v2-6-motion-control",
-        path=f"{OLD}/motion-control",
-        name="kling-v2-6",
-        media=(PICTURE, FILM),
-        parameters={"mode": "pro", "extra_json": MOTION},
-    ),
+    Placed("kling-v2-6-motion-control", f"{OLD}/motion-control", "kling-v2-6", (PICTURE, FILM), {"mode": "pro", "extra_json": MOTION}),
     Placed(model="kling-2.5-turbo", path="/text-to-video/kling-2.5-turbo"),
     Placed(model="kling-2.6", path="/image-to-video/kling-2.6", media=(PICTURE,)),
     Placed(model="kling-3.0-turbo", path="/image-to-video/kling-3.0-turbo", media=(image(),)),
     Placed(model="kling-3.0", path="/text-to-video/kling-3.0"),
-    Placed(
-        model="kling-3.0",
-        path="/motion-control/kling-3.0",
-        media=(PICTURE, FILM),
-        parameters={"extra_json": MOTION},
-    ),
-    Placed(
-        model="kling-2.6-motion-control",
-        path="/motion-control/kling-2.6",
-        media=(PICTURE, FILM),
-        parameters={"extra_json": MOTION},
-    ),
+    Placed("kling-3.0", "/motion-control/kling-3.0", media=(PICTURE, FILM), parameters={"extra_json": MOTION}),
+    Placed("kling-2.6-motion-control", "/motion-control/kling-2.6", media=(PICTURE, FILM), parameters={"extra_json": MOTION}),
     Placed(model="kling-o1", path="/omni-video/kling-o1"),
     Placed(model="kling-o1", path="/omni-video/kling-o1", media=(image("first_frame"), FILM)),
     Placed(model="kling-3.0-omni", path="/omni-video/kling-3.0-omni", media=(*REFERENCES, FILM)),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("is_full", [False, True], ids=["bare", "with every parameter"])
