@@ -21,6 +21,15 @@ IMPLIED_INCLUDES = frozenset(
         "web_search_call.results",
     }
 )
+# Fields whose loss changes the response, and that no provider of chat, messages or Converse has.
+INDISPENSABLE_FIELDS = ("previous_response_id", "conversation_id", "prompt_template", "cached_content", "thread")
+# Other fields that no provider of messages or Converse has, except that the first takes `user`, the second `metadata`.
+TEXT_UNSUPPORTED = (
+    *("seed", "presence_penalty", "frequency_penalty", "logit_bias", "logprobs", "top_logprobs"),
+    *("max_tool_calls", "verbosity", "image_output", "audio_output", "prediction", "include"),
+    *("prompt_cache_key", "prompt_cache_retention", "prompt_cache_options_json", "safety_settings", "metadata"),
+    *("safety_identifier", "incremental_output", "speech_language", "media_detail", "moderation_json", "user"),
+)
 # Headers that request a feature; other headers only state the version of the body.
 FEATURE_HEADERS = frozenset({"anthropic-beta", "openai-beta"})
 
@@ -51,16 +60,12 @@ def report_unsupported(
     note_nested(request.source, report)
 
 
-def check_text_request(
-    request: pb.GenerateRequest,
-    notes: RequestNotes,
-    report: Report,
-    *,
-    indispensable: Sequence[str],
-    unsupported: Sequence[str],
-) -> None:
-    """Do as `report_unsupported` for a format whose providers make one response, only of texts, and do not store it."""
-    report_unsupported(request, notes, report, indispensable=indispensable, unsupported=unsupported)
+def check_text_request(request: pb.GenerateRequest, notes: RequestNotes, report: Report, *, supported: str) -> None:
+    """Do as `report_unsupported` for a format whose providers make one response, only of texts, and do not store it.
+    `supported`: the one of `TEXT_UNSUPPORTED` that the format has.
+    """
+    unsupported = [name for name in TEXT_UNSUPPORTED if name != supported]
+    report_unsupported(request, notes, report, indispensable=INDISPENSABLE_FIELDS, unsupported=unsupported)
     reject_several_candidates(request)
     # the gateway itself stores responses of the responses format
     if request.store and request.source.format != "responses":

@@ -52,25 +52,14 @@ from umg_grpc.wire.model_quirks import (
 )
 from umg_grpc.wire.protocol_choice import fit_effort_to_functions
 from umg_grpc.wire.text_format_interface import FaceRequest, UpstreamRequest
-from umg_grpc.wire.unsupported_fields import report_unsupported
+from umg_grpc.wire.unsupported_fields import INDISPENSABLE_FIELDS, report_unsupported
 
 CHAT_PATH = "/chat/completions"
 
 # Fields of the same name and type on both sides.
 COPIED_FIELDS = (
-    "temperature",
-    "top_p",
-    "top_k",
-    "presence_penalty",
-    "frequency_penalty",
-    "logprobs",
-    "parallel_tool_calls",
-    "store",
-    "verbosity",
-    "user",
-    "safety_identifier",
-    "service_tier",
-    "prompt_cache_key",
+    *("temperature", "top_p", "top_k", "presence_penalty", "frequency_penalty", "logprobs", "parallel_tool_calls"),
+    *("store", "verbosity", "user", "safety_identifier", "service_tier", "prompt_cache_key"),
 )
 _copied_fields = attrgetter(*COPIED_FIELDS)
 
@@ -86,24 +75,9 @@ _whole_numbers = attrgetter(*(name for name, _, _ in WHOLE_NUMBERS))
 
 # Fields that few bodies have: they are compared with the defaults all at once.
 RARE_FIELDS = (
-    "logit_bias",
-    "metadata",
-    "vendorn_thinking_to_content",
-    "prompt_cache_retention",
-    "prompt_cache_options",
-    "moderation",
-    "response_format",
-    "modalities",
-    "audio",
-    "prediction",
-    "thinking",
-    "enable_thinking",
-    "parameters",
-    "extra_body",
-    "vendorg",
-    "google",
-    "generation_config",
-    "web_search_options",
+    *("logit_bias", "metadata", "vendorn_thinking_to_content", "prompt_cache_retention", "prompt_cache_options"),
+    *("moderation", "response_format", "modalities", "audio", "prediction", "thinking", "enable_thinking"),
+    *("parameters", "extra_body", "vendorg", "google", "generation_config", "web_search_options"),
     "search_parameters",
 )
 _rare_fields = attrgetter(*RARE_FIELDS)
@@ -126,16 +100,8 @@ DEFAULT_AUDIO_FORMAT = "wav"  # audio format where the request has none
 
 SERVICE_TIERS = get_args(schema.ServiceTier)
 
-# Fields that no chat provider supports: without the first ones the response would be another.
-INDISPENSABLE_FIELDS = ("previous_response_id", "conversation_id", "prompt_template", "cached_content", "thread")
-UNSUPPORTED_FIELDS = (
-    "top_k",
-    "max_tool_calls",
-    "include",
-    "cache_control",
-    "safety_settings",
-    "image_output",
-)
+# Fields that no chat provider supports, beside the indispensable ones.
+UNSUPPORTED_FIELDS = ("top_k", "max_tool_calls", "include", "cache_control", "safety_settings", "image_output")
 UNSUPPORTED_WITH_TOP_K = tuple(name for name in UNSUPPORTED_FIELDS if name != "top_k")
 
 
@@ -248,11 +214,7 @@ def _decode_output(chat: schema.ChatRequest, request: pb.GenerateRequest) -> Non
 
 
 def encode_request(
-    request: pb.GenerateRequest,
-    model: str,
-    stream: bool,
-    quirks: Quirks = NO_QUIRKS,
-    notes: RequestNotes = NO_NOTES,
+    request: pb.GenerateRequest, model: str, stream: bool, quirks: Quirks = NO_QUIRKS, notes: RequestNotes = NO_NOTES
 ) -> UpstreamRequest:
     """Encode a call of a provider's `POST /chat/completions`: the caller's own body of this format with only the
     necessary changes, else a new body. Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path.

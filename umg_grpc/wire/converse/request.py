@@ -28,40 +28,9 @@ CALL_VERB, STREAM_VERB = "converse", "converse-stream"
 STREAM_TYPE = "application/vnd.amazon.eventstream"
 STOPS_MEMBER = "inferenceConfig.stopSequences"
 
-# Fields that no provider of the format has. Without the indispensable ones the response would be another.
-INDISPENSABLE_FIELDS = ("previous_response_id", "conversation_id", "prompt_template", "cached_content", "thread")
-UNSUPPORTED_FIELDS = (
-    "seed",
-    "presence_penalty",
-    "frequency_penalty",
-    "logit_bias",
-    "logprobs",
-    "top_logprobs",
-    "max_tool_calls",
-    "verbosity",
-    "image_output",
-    "audio_output",
-    "prediction",
-    "include",
-    "prompt_cache_key",
-    "prompt_cache_retention",
-    "prompt_cache_options_json",
-    "safety_settings",
-    "safety_identifier",
-    "incremental_output",
-    "speech_language",
-    "media_detail",
-    "moderation_json",
-    "user",
-)
-
 
 def encode_request(
-    request: pb.GenerateRequest,
-    model: str,
-    stream: bool,
-    quirks: Quirks = NO_QUIRKS,
-    notes: RequestNotes = NO_NOTES,
+    request: pb.GenerateRequest, model: str, stream: bool, quirks: Quirks = NO_QUIRKS, notes: RequestNotes = NO_NOTES
 ) -> UpstreamRequest:
     """Encode a call of a provider's `POST /model/{modelId}/converse`, or of its stream; of a complete response for
     models that stream no tool calls. Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path.
@@ -73,13 +42,7 @@ def encode_request(
     quirks = with_stop_limit(request, quirks, STOPS_MEMBER, None)
     stops = local_stops(request, quirks, report)
     passed = passed_members(request, notes)
-    check_text_request(
-        request,
-        without_passed(notes, passed),
-        report,
-        indispensable=INDISPENSABLE_FIELDS,
-        unsupported=UNSUPPORTED_FIELDS,
-    )
+    check_text_request(request, without_passed(notes, passed), report, supported="metadata")
     fields = _encode_fields(request, bedrock_model(model), report, quirks) | passed
     fit_members(fields, quirks, "converse", report)
     is_whole = stream and "toolConfig" in fields and quirks.streams_tools is False

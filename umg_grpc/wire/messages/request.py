@@ -41,33 +41,6 @@ MESSAGES_PATH = "/messages"
 
 KNOWN_FIELDS = frozenset(schema.MessagesRequest.__struct_encode_fields__)
 
-# Fields that no provider of the format has. Without the indispensable ones the response would be another.
-INDISPENSABLE_FIELDS = ("previous_response_id", "conversation_id", "prompt_template", "cached_content", "thread")
-UNSUPPORTED_FIELDS = (
-    "seed",
-    "presence_penalty",
-    "frequency_penalty",
-    "logit_bias",
-    "logprobs",
-    "top_logprobs",
-    "max_tool_calls",
-    "verbosity",
-    "image_output",
-    "audio_output",
-    "prediction",
-    "include",
-    "prompt_cache_key",
-    "prompt_cache_retention",
-    "prompt_cache_options_json",
-    "safety_settings",
-    "metadata",
-    "safety_identifier",
-    "incremental_output",
-    "speech_language",
-    "media_detail",
-    "moderation_json",
-)
-
 
 # --- caller -> canonical
 
@@ -169,11 +142,7 @@ def _decode_edits(parsed: schema.CountRequest, notes: RequestNotes) -> None:
 
 
 def encode_request(
-    request: pb.GenerateRequest,
-    model: str,
-    stream: bool,
-    quirks: Quirks = NO_QUIRKS,
-    notes: RequestNotes = NO_NOTES,
+    request: pb.GenerateRequest, model: str, stream: bool, quirks: Quirks = NO_QUIRKS, notes: RequestNotes = NO_NOTES
 ) -> UpstreamRequest:
     """Encode a call of a provider's `POST /v1/messages`: the caller's own body of this format with only the necessary
     changes, else a new body. Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path.
@@ -190,7 +159,7 @@ def encode_request(
         headers[VERSION_HEADER] = provider_version(request.source.headers, quirks, report)
         body = passthrough_request.rebuild(request, notes, model, stream, headers, report, quirks)
         return UpstreamRequest(MESSAGES_PATH, body, headers, report, local_stops=stops)
-    check_text_request(request, notes, report, indispensable=INDISPENSABLE_FIELDS, unsupported=UNSUPPORTED_FIELDS)
+    check_text_request(request, notes, report, supported="user")
     fields: JsonObject = {"model": model, **encode_fields(request, report, quirks)}
     if stream:
         fields["stream"] = True
