@@ -63,9 +63,8 @@ class MessageEncoder:
         self._unanswered = OpenCalls()
         # images of tool results, and results without a call: content that only a user message can contain
         self._shown: list[object] = []
-        self._completes_pairs = request.HasField(
-            "source"
-        )  # gRPC callers get the provider's own error for unanswered calls
+        # gRPC callers get the provider's own error for unanswered calls
+        self._completes_pairs = request.HasField("source")
         self._open: dict[str, None] = {}  # ids of the calls that wait for a result
 
     def encode(self) -> list[object]:

@@ -6,6 +6,7 @@ No rule moves a turn: a conversation begins the same in each request, so that pr
 """
 
 from collections.abc import Sequence
+from operator import is_
 
 import msgspec
 from msgspec import Raw
@@ -41,7 +42,7 @@ def fit_raw_messages(raw: Raw, quirks: Quirks, report: Report) -> Raw:
         role = msgspec.json.decode(message["role"]) if "role" in message else ""
         messages.append({**message, "role": role})
     fitted_messages = _fit_messages(messages, quirks, report, own=True)
-    unchanged = len(fitted_messages) == len(messages) and all(map(_is_same, fitted_messages, messages))
+    unchanged = len(fitted_messages) == len(messages) and all(map(is_, fitted_messages, messages))
     return raw if unchanged else Raw(msgspec.json.encode(fitted_messages))
 
 
@@ -174,7 +175,3 @@ class _Message(msgspec.Struct):
 def _text_of(message: object) -> str:
     content = parse(_Message, msgspec.json.encode(message), "messages").content
     return content if isinstance(content, str) else "\n\n".join(part.text for part in content or ())
-
-
-def _is_same(new: object, old: object) -> bool:
-    return new is old

@@ -65,9 +65,8 @@ class Template(NamedTuple):
     tail: bytes  # from the delta to the end, or to the padding of any length (`obfuscation`)
     end: bytes  # end of the frame, after the padding if there is one
     lines: int  # line ends of one frame
-    ids: tuple[
-        bytes, int
-    ]  # beginning of a member `id`, as the provider writes it, and their number outside of the delta
+    # beginning of a member `id`, as the provider writes it, and their number outside of the delta
+    ids: tuple[bytes, int]
 
     @classmethod
     def learn(cls, raw: bytes, chunk: PassedChunk, *, first: bool) -> Self | None:

@@ -43,11 +43,7 @@ RAW_FIELDS = Fields(
         (schema.ChatRequest, "tools"): by_type({"function": schema.FunctionTool, "custom": schema.CustomTool}),
         (schema.VendorG, "tools"): lambda _: _VENDOR_TOOL,
         (schema.ChatRequest, "tool_choice"): by_type(
-            {
-                "function": schema.ChosenTool,
-                "custom": schema.ChosenTool,
-                "allowed_tools": schema.AllowedToolsChoice,
-            }
+            {"function": schema.ChosenTool, "custom": schema.ChosenTool, "allowed_tools": schema.AllowedToolsChoice}
         ),
     },
     {
@@ -57,11 +53,7 @@ RAW_FIELDS = Fields(
         schema.FunctionToolCall: ("index",),  # of a streamed call, as clients keep it
         schema.CustomToolCall: ("index",),
         **dict.fromkeys(
-            (
-                schema.RefusalPart,
-                schema.FunctionTool,
-                schema.CustomTool,
-            ),
+            (schema.RefusalPart, schema.FunctionTool, schema.CustomTool),
             ("prompt_cache_breakpoint",),  # has no effect there
         ),
     },

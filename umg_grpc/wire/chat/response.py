@@ -71,9 +71,8 @@ def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) 
     """Return the response for a caller; the provider's own body if it has this format."""
     if response.source.format == "chat":
         return response.source.body
-    candidates = response.candidates or [
-        pb.Candidate(finish_reason=pb.FINISH_REASON_CONTENT_FILTER)
-    ]  # the prompt was blocked
+    # without candidates, the prompt was blocked
+    candidates = response.candidates or [pb.Candidate(finish_reason=pb.FINISH_REASON_CONTENT_FILTER)]
     body: JsonObject = {
         "id": response.response_id,
         "object": "chat.completion",
@@ -242,9 +241,8 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
 
 def _pass(parsed: PassedResponse, body: bytes, request: pb.GenerateRequest, response: pb.GenerateResponse) -> None:
     choices = parsed.choices or []
-    if (
-        len(choices) == 1 and not _is_odd(choices[0]) and TOOL_CALLS not in body and not has_list(body)
-    ):  # nearly every one
+    # nearly every one
+    if len(choices) == 1 and not _is_odd(choices[0]) and TOOL_CALLS not in body and not has_list(body):
         candidate = response.candidates.add(index=choices[0].index or 0)
         decode_finish(choices[0].finish_reason, candidate)
         _note_refusal(choices[0], body, candidate)

@@ -41,10 +41,8 @@ FINISH_NAMES = {
 OVERRIDDEN_REASONS = (pb.FINISH_REASON_UNSPECIFIED, pb.FINISH_REASON_STOP)
 
 
-REASONING_BEGIN, REASONING_END = (
-    "<think>",
-    "</think>",
-)  # markers around reasoning inside the text (not shown in the document; other gateways write them)
+# Markers around reasoning inside the text (not shown in the document; other gateways write them).
+REASONING_BEGIN, REASONING_END = "<think>", "</think>"
 
 
 # --- provider's structs

@@ -11,38 +11,19 @@ from umg_grpc.wire.core.base64_media import file_type
 from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 
-IMAGE_FORMATS: Mapping[str, str] = {
-    "image/png": "png",
-    "image/jpeg": "jpeg",
-    "image/gif": "gif",
-    "image/webp": "webp",
-}
+IMAGE_FORMATS: Mapping[str, str] = {"image/png": "png", "image/jpeg": "jpeg", "image/gif": "gif", "image/webp": "webp"}
 VIDEO_FORMATS: Mapping[str, str] = {
+    **{f"video/{form}": form for form in ("mov", "mp4", "webm", "mpeg", "mpg", "wmv")},
     "video/x-matroska": "mkv",
     "video/quicktime": "mov",
-    "video/mov": "mov",
-    "video/mp4": "mp4",
-    "video/webm": "webm",
     "video/x-flv": "flv",
-    "video/mpeg": "mpeg",
-    "video/mpg": "mpg",
     "video/x-ms-wmv": "wmv",
-    "video/wmv": "wmv",
     "video/3gpp": "three_gp",
 }
 AUDIO_FORMATS: Mapping[str, str] = {
+    **{f"audio/{form}": form for form in ("wav", "flac", "aac", "x-aac", "ogg", "opus", "mp4", "m4a", "webm", "pcm")},
     "audio/mpeg": "mp3",
-    "audio/wav": "wav",
-    "audio/flac": "flac",
-    "audio/aac": "aac",
-    "audio/x-aac": "x-aac",
-    "audio/ogg": "ogg",
-    "audio/opus": "opus",
-    "audio/mp4": "mp4",
-    "audio/m4a": "m4a",
     "audio/x-m4a": "m4a",
-    "audio/webm": "webm",
-    "audio/pcm": "pcm",
     "audio/x-matroska": "mka",
 }
 DOCUMENT_FORMATS: Mapping[str, str] = {

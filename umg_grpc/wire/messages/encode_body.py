@@ -44,10 +44,8 @@ def encode_fields(request: pb.GenerateRequest, report: Report, quirks: Quirks) -
     if quirks.cache_marks and not is_explicit(request):
         if not is_marked(fields):
             mark_prompt(fields)
-        elif request.source.format not in {
-            "",
-            "messages",
-        }:  # breakpoints beside the one that providers of the caller's format set themselves
+        # breakpoints beside the one that providers of the caller's format set themselves
+        elif request.source.format not in {"", "messages"}:
             mark_end(fields)
     return fields
 

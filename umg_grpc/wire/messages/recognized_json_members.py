@@ -39,11 +39,7 @@ _BLOCKS = _RESULTS | {
     "server_tool_use": schema.ServerToolUseBlock,
     "web_search_tool_result": schema.ServerToolResultBlock,
 }
-_IMAGES: dict[str, type[Struct]] = {
-    "base64": schema.Base64Source,
-    "url": schema.UrlSource,
-    "file": schema.FileSource,
-}
+_IMAGES: dict[str, type[Struct]] = {"base64": schema.Base64Source, "url": schema.UrlSource, "file": schema.FileSource}
 _DOCUMENTS = _IMAGES | {"text": schema.TextSource, "content": schema.ContentSource}
 
 RAW_FIELDS = Fields(

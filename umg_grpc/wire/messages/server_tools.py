@@ -18,12 +18,8 @@ RESULT_OF = re.compile(r"(?!mcp_)(\w+)_tool_result")
 
 SEARCH_ERRORS = frozenset(
     {
-        "invalid_tool_input",
-        "unavailable",
-        "max_uses_exceeded",
-        "too_many_requests",
-        "query_too_long",
-        "request_too_large",
+        *("invalid_tool_input", "unavailable", "max_uses_exceeded"),
+        *("too_many_requests", "query_too_long", "request_too_large"),
     }
 )
 

@@ -61,9 +61,8 @@ class StreamEncoder:
         self._text: OpenPart | None = None  # `_current` while its text block is open
         self._text_head = b""
         self._interrupted: dict[int, str] = {}  # texts whose block was ended before they were
-        self._waiting = OrderedDict[
-            int, list[pb.GenerateEvent]
-        ]()  # part -> its events so far, in the order of the parts
+        # part -> its events so far, in the order of the parts
+        self._waiting = OrderedDict[int, list[pb.GenerateEvent]]()
         self._states: dict[int, pb.ReasoningState] = {}  # of calls, known before they begin
         self._states_read = False  # whether `_states` has those of the message that is being encoded
 

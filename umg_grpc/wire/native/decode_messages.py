@@ -11,12 +11,7 @@ from umg_grpc.wire.native.content_parts import decode_part, is_own_file
 from umg_grpc.wire.native.proto_json_normalization import Notes
 from umg_grpc.wire.native.tool_result_pairing import pair_results
 
-TURN_ROLES = {
-    "user": pb.ROLE_USER,
-    "model": pb.ROLE_ASSISTANT,
-    "function": pb.ROLE_TOOL,
-    "tool": pb.ROLE_TOOL,
-}
+TURN_ROLES = {"user": pb.ROLE_USER, "model": pb.ROLE_ASSISTANT, "function": pb.ROLE_TOOL, "tool": pb.ROLE_TOOL}
 
 
 def decode_contents(contents: list[schema.Content], request: pb.GenerateRequest, notes: Notes) -> None:

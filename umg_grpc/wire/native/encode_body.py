@@ -23,20 +23,9 @@ SERVICE_TIERS = ("standard", "flex", "priority")
 # Fields that no native provider has. Without the indispensable ones the response would be another.
 INDISPENSABLE_FIELDS = ("previous_response_id", "conversation_id", "prompt_template", "thread")
 UNSUPPORTED_FIELDS = (
-    "logit_bias",
-    "prediction",
-    "speech_language",
-    "max_tool_calls",
-    "verbosity",
-    "include",
-    "cache_control",
-    "prompt_cache_key",
-    "prompt_cache_options_json",
-    "prompt_cache_retention",
-    "moderation_json",
-    "user",
-    "safety_identifier",
-    "incremental_output",
+    *("logit_bias", "prediction", "speech_language", "max_tool_calls", "verbosity", "include"),
+    *("cache_control", "prompt_cache_key", "prompt_cache_options_json", "prompt_cache_retention"),
+    *("moderation_json", "user", "safety_identifier", "incremental_output"),
 )
 
 

@@ -49,9 +49,8 @@ class _Turn:
     calls: list[pb.ToolCall] = field(default_factory=list)
     results: list[JsonObject] = field(default_factory=list)  # encoded before the parts
     signed: bool = True  # whether its first call has a signature
-    marks: list[tuple[int, bool]] = field(
-        default_factory=list
-    )  # parts in front of each mark, whether it is for an hour
+    # parts in front of each mark, whether it is for an hour
+    marks: list[tuple[int, bool]] = field(default_factory=list)
 
 
 class ContentEncoder:

@@ -42,15 +42,7 @@ MEDIA_RESOLUTIONS = ("low", "medium", "high")
 
 # Budget of an effort as other gateways set it (reference, 6.4: Gemini compat endpoint). An effort without a level of
 # its own name has its level below.
-EFFORT_BUDGETS = {
-    "none": 0,
-    "minimal": 1024,
-    "low": 1024,
-    "medium": 8192,
-    "high": 24576,
-    "xhigh": 24576,
-    "max": 24576,
-}
+EFFORT_BUDGETS = {"none": 0, "minimal": 1024, "low": 1024, "medium": 8192, "high": 24576, "xhigh": 24576, "max": 24576}
 LEVELS_SINCE = 3  # first generation that takes levels
 EFFORT_LEVELS = {"none": "MINIMAL", "xhigh": "HIGH", "max": "HIGH"}
 SHOWING_MODES = (pb.REASONING_MODE_ENABLED, pb.REASONING_MODE_ADAPTIVE)  # modes of a format that shows its reasoning
@@ -88,10 +80,7 @@ def _decode_format(config: schema.GenerationConfig, request: pb.GenerateRequest,
     mime = (config.response_mime_type or "").strip().lower()
     native = is_present(config.response_schema) and not is_present(config.response_json_schema)
     schema_json = ""
-    for raw, name in (
-        (config.response_schema, "responseSchema"),
-        (config.response_json_schema, "responseJsonSchema"),
-    ):
+    for raw, name in ((config.response_schema, "responseSchema"), (config.response_json_schema, "responseJsonSchema")):
         if is_present(raw):
             schema_json = json_object(raw, f"{CONFIG_PATH}.{name}")
     target = request.response_format

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json_decoding import JsonObject
+from umg_grpc.wire.core.json_decoding import JsonObject, decode_or_none
 from umg_grpc.wire.core.split_characters import replace_halves
 from umg_grpc.wire.native.text_offset_conversion import Offsets
 
@@ -139,7 +139,8 @@ def decode_grounding(raw: Raw, texts: Sequence[Text]) -> Sources:
         citations += [
             (texts[0].part, pb.Citation(title=page.title or "", web=pb.WebSource(url=page.uri or ""))) for page in whole
         ]
-    return Sources(citations, grounding.web_search_queries or [], "" if _is_exact(document) else document.decode())
+    is_exact = decode_or_none(_EXACT, Raw(document)) is not None
+    return Sources(citations, grounding.web_search_queries or [], "" if is_exact else document.decode())
 
 
 def _page(chunk: Chunk) -> Page:
@@ -172,14 +173,6 @@ class _PartPositions:
             return None
         offsets = self._offsets[position]
         return self._texts[position].part, offsets.code_points(start), offsets.code_points(end)
-
-
-def _is_exact(document: bytes) -> bool:
-    try:
-        _EXACT.decode(document)
-    except (ValueError, RecursionError):
-        return False
-    return True
 
 
 # --- canonical -> caller

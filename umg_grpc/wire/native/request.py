@@ -93,11 +93,7 @@ def _decode_options(body: schema.GenerateBody, request: pb.GenerateRequest, note
 
 
 def encode_request(
-    request: pb.GenerateRequest,
-    model: str,
-    stream: bool,
-    quirks: Quirks = NO_QUIRKS,
-    notes: RequestNotes = NO_NOTES,
+    request: pb.GenerateRequest, model: str, stream: bool, quirks: Quirks = NO_QUIRKS, notes: RequestNotes = NO_NOTES
 ) -> UpstreamRequest:
     """Encode a call of `POST /models/{model}:generateContent`, or of its stream: the caller's own body of this format
     with only the necessary changes, else a new body. Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the

@@ -114,16 +114,8 @@ class ProviderPart(Struct, rename="camel"):
 
 
 PART_KINDS = (
-    "text",
-    "inline_data",
-    "file_data",
-    "function_call",
-    "function_response",
-    "executable_code",
-    "code_execution_result",
-    "tool_call",
-    "tool_response",
-    "opaque",
+    *("text", "inline_data", "file_data", "function_call", "function_response"),
+    *("executable_code", "code_execution_result", "tool_call", "tool_response", "opaque"),
 )
 """Members that define the kind of a part; a part has exactly one of them."""
 

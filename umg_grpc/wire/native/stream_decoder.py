@@ -215,9 +215,8 @@ class TranslatingDecoder(EventDecoder):
 
     def _events(self, event: sse.SseEvent) -> Iterable[pb.GenerateEvent]:
         data = event.data or b""
-        if (
-            data.startswith(b"[") and data.strip() == sse.DONE_DATA
-        ):  # from a gateway that writes another format's marker
+        # from a gateway that writes another format's marker
+        if data.startswith(b"[") and data.strip() == sse.DONE_DATA:
             return ()
         chunk, data = self._read(_CHUNK, data)
         if error := chunk_error(chunk):

@@ -25,10 +25,5 @@ chat_path = wire_paths(
     ]
 )
 generate_path = wire_paths(
-    [
-        (_PART + r"\.media\b.*", "images"),
-        (r"^messages\b.*", "prompt"),
-        (r"^instructions\b.*", "system"),
-        *_OPTIONS,
-    ]
+    [(_PART + r"\.media\b.*", "images"), (r"^messages\b.*", "prompt"), (r"^instructions\b.*", "system"), *_OPTIONS]
 )

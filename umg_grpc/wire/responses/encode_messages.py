@@ -288,12 +288,7 @@ class InputEncoder:
             self._report.drop("server_tool_call")
             return None
         action = json_text(call.input_json, "input_json")
-        return {
-            "type": "web_search_call",
-            "id": call.call_id,
-            "status": call.status or "completed",
-            "action": action,
-        }
+        return {"type": "web_search_call", "id": call.call_id, "status": call.status or "completed", "action": action}
 
     def _call(self, call: pb.ToolCall, own_id: str) -> JsonObject:
         call_id = provider_id(call.call_id) or own_id

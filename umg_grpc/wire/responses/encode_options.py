@@ -26,35 +26,16 @@ TRUNCATION_NAMES = {value: name for name, value in TRUNCATION_MODES.items()}
 COPIED_NAMES = {
     name: name
     for name in (
-        "temperature",
-        "top_p",
-        "max_output_tokens",
-        "top_logprobs",
-        "parallel_tool_calls",
-        "max_tool_calls",
-        "previous_response_id",
-        "user",
-        "safety_identifier",
-        "service_tier",
-        "prompt_cache_key",
-        "prompt_cache_retention",
+        *("temperature", "top_p", "max_output_tokens", "top_logprobs", "parallel_tool_calls"),
+        *("max_tool_calls", "previous_response_id", "user", "safety_identifier"),
+        *("service_tier", "prompt_cache_key", "prompt_cache_retention"),
     )
 }
 
 # Fields that no responses provider supports.
 UNSUPPORTED_FIELDS = (
-    "top_k",
-    "seed",
-    "presence_penalty",
-    "frequency_penalty",
-    "logit_bias",
-    "image_output",
-    "audio_output",
-    "prediction",
-    "cache_control",
-    "safety_settings",
-    "incremental_output",
-    "speech_language",
+    *("top_k", "seed", "presence_penalty", "frequency_penalty", "logit_bias", "image_output", "audio_output"),
+    *("prediction", "cache_control", "safety_settings", "incremental_output", "speech_language"),
 )
 
 # Canonical field -> the fields of a body that contain it, where the name differs.

@@ -188,13 +188,7 @@ def _content(part: pb.Part) -> JsonObject:
 
 
 def _item(
-    part: pb.Part,
-    kind: str,
-    ids: Ids,
-    index: int,
-    status: str,
-    shown: Shown,
-    results: dict[str, pb.ServerToolResult],
+    part: pb.Part, kind: str, ids: Ids, index: int, status: str, shown: Shown, results: dict[str, pb.ServerToolResult]
 ) -> object:
     match kind:
         case "reasoning":

@@ -93,21 +93,13 @@ def stated_error(name: bytes, event: AnyEvent) -> UmgError | None:
 
 IGNORED_EVENTS = frozenset(
     {
-        "keepalive",
-        "response.audio.done",
-        "response.audio.transcript.done",
-        "response.reasoning_summary_part.added",
-        "response.reasoning_summary_part.done",
-        "response.web_search_call.in_progress",
-        "response.web_search_call.completed",
-        "response.file_search_call.in_progress",
-        "response.file_search_call.completed",
-        "response.code_interpreter_call.in_progress",
-        "response.code_interpreter_call.completed",
-        "response.code_interpreter_call_code.delta",
-        "response.code_interpreter_call_code.done",
-        "response.image_generation_call.in_progress",
-        "response.image_generation_call.generating",
+        *("keepalive", "response.audio.done", "response.audio.transcript.done"),
+        *("response.reasoning_summary_part.added", "response.reasoning_summary_part.done"),
+        *("response.web_search_call.in_progress", "response.web_search_call.completed"),
+        *("response.file_search_call.in_progress", "response.file_search_call.completed"),
+        *("response.code_interpreter_call.in_progress", "response.code_interpreter_call.completed"),
+        *("response.code_interpreter_call_code.delta", "response.code_interpreter_call_code.done"),
+        *("response.image_generation_call.in_progress", "response.image_generation_call.generating"),
         "response.image_generation_call.completed",
     }
 )

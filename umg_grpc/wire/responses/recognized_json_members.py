@@ -80,14 +80,6 @@ def _choice(members: Mapping[str, object]) -> type[Struct] | None:
             return None
 
 
-def _definition(_: Mapping[str, object]) -> type[Struct]:
-    return FunctionDefinition
-
-
-def _allowed(_: Mapping[str, object]) -> type[Struct]:
-    return schema.AllowedTools
-
-
 RAW_FIELDS = Fields(
     schema.ResponsesRequest,
     {
@@ -97,18 +89,12 @@ RAW_FIELDS = Fields(
         (schema.ResponsesRequest, "tools"): _tool,
         (schema.ResponsesRequest, "tool_choice"): _choice,
         (schema.NamespaceTool, "tools"): _tool,
-        (schema.NestedFunction, "function"): _definition,
-        (schema.NestedAllowedTools, "allowed_tools"): _allowed,
+        (schema.NestedFunction, "function"): lambda _: FunctionDefinition,
+        (schema.NestedAllowedTools, "allowed_tools"): lambda _: schema.AllowedTools,
     },
     {
         # items of an input are always complete
-        **dict.fromkeys(
-            (
-                schema.MessageItem,
-                schema.ReasoningItem,
-            ),
-            ("status",),
-        ),
+        **dict.fromkeys((schema.MessageItem, schema.ReasoningItem), ("status",)),
         schema.OutputText: ("logprobs",),  # of an earlier response
         # the caller of the call, which the call itself contains
         **dict.fromkeys((schema.FunctionCall, schema.CustomCall), ("status", "caller", "async")),
@@ -117,13 +103,7 @@ RAW_FIELDS = Fields(
         schema.ImageItem: ("status", "revised_prompt", "action", "background", "output_format", "quality", "size"),
         # reported by their names
         **dict.fromkeys(
-            (
-                FunctionDefinition,
-                schema.NestedFunction,
-                schema.CustomTool,
-                schema.FileSearchTool,
-                schema.WebSearchTool,
-            ),
+            (FunctionDefinition, schema.NestedFunction, schema.CustomTool, schema.FileSearchTool, schema.WebSearchTool),
             UNCARRIED_TOOLS,
         ),
     },

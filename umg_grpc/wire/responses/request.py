@@ -57,15 +57,7 @@ _ENTRIES = msgspec.json.Decoder(list[_Entry])
 RESPONSES_PATH, COMPACT_PATH = "/responses", "/responses/compact"
 
 # Fields of the same name and type on both sides.
-COPIED_FIELDS = (
-    "temperature",
-    "top_p",
-    "store",
-    "user",
-    "safety_identifier",
-    "service_tier",
-    "prompt_cache_key",
-)
+COPIED_FIELDS = ("temperature", "top_p", "store", "user", "safety_identifier", "service_tier", "prompt_cache_key")
 _copied_fields = attrgetter(*COPIED_FIELDS)
 
 WHOLE_NUMBERS = ("max_output_tokens", "top_logprobs", "max_tool_calls")
@@ -237,11 +229,7 @@ def _decode_text(text: schema.TextOptions, request: pb.GenerateRequest) -> None:
 
 
 def encode_request(
-    request: pb.GenerateRequest,
-    model: str,
-    stream: bool,
-    quirks: Quirks = NO_QUIRKS,
-    notes: RequestNotes = NO_NOTES,
+    request: pb.GenerateRequest, model: str, stream: bool, quirks: Quirks = NO_QUIRKS, notes: RequestNotes = NO_NOTES
 ) -> UpstreamRequest:
     """Encode a call of a provider's `POST /responses`: the caller's own body of this format with only the necessary
     changes, else a new body. Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path.

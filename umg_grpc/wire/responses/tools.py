@@ -41,12 +41,8 @@ HOSTED_HANDLING = {"image_generation": pb.OPAQUE_HANDLING_OPTIONAL, "tool_search
 
 # Options of one provider's tool runner, without canonical form.
 UNCARRIED_TOOLS = (
-    "defer_loading",
-    "output_schema",
-    "allowed_callers",
-    "async",
-    "external_web_access",
-    "search_content_types",
+    *("defer_loading", "output_schema", "allowed_callers"),
+    *("async", "external_web_access", "search_content_types"),
 )
 
 
