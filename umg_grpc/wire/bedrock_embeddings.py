@@ -31,7 +31,7 @@ DOCUMENT_PURPOSE, INDEX_PURPOSE = "search_document", "GENERIC_INDEX"
 
 
 def encode_request(request: pb.EmbedRequest, model: str, notes: RequestNotes = NO_NOTES) -> UpstreamRequest:
-    """Encode InvokeModel in the model's body. Raise UmgError(UNTRANSLATABLE) for tokens or an impossible length."""
+    """Encode a call of InvokeModel. Raise UmgError(UNTRANSLATABLE) for tokens and for unsupported vector lengths."""
     report, row = Report(), vector_model(PROTOCOL_NAME, model, request.model)
     notes.report_uncarried(report)
     if request.user:

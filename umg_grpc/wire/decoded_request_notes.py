@@ -13,7 +13,7 @@ Request = TypeVar("Request")
 
 
 class RequestNotes(msgspec.Struct, eq=False):
-    """Facts about a decoded request without a field in it. The decoder sets them; a changed request gets new notes."""
+    """Facts about a decoded request that has no field for them. The decoder sets them; a changed one gets new notes."""
 
     uncarried: list[str] = []
     """Body paths of known fields without a canonical form: reported as dropped for a provider of another format."""

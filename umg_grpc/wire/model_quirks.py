@@ -104,7 +104,9 @@ def may_reason(reasoning: pb.ReasoningOptions, quirks: Quirks) -> bool:
 
 
 def with_state(request: pb.GenerateRequest, quirks: Quirks) -> Quirks:
-    """Return the quirks for a request: the members rejected during reasoning, or no need for earlier reasoning."""
+    """Return the quirks for the request. If the model reasons, `rejects` includes the members that it rejects while it
+    reasons. If not, it needs no reasoning in earlier turns.
+    """
     if quirks.rejects_beside_reasoning is None and quirks.reasoning_required is None:
         return quirks
     return quirks.while_reasoning if may_reason(request.reasoning, quirks) else quirks.without_reasoning

@@ -83,7 +83,7 @@ def raise_error(error: Raw) -> None:
 
 
 def fill_usage(response: pb.EmbedResponse, prompt: Count, total: Count) -> None:
-    """Set the token counts: of one valid count for both if the other is missing; none without either."""
+    """Set the token counts: both to the same if only one of `prompt` and `total` is valid, none if neither is."""
     prompt_count, total_count = valid_count(prompt), valid_count(total)
     if prompt_count is not None or total_count is not None:
         response.usage.input_tokens = (prompt_count if prompt_count is not None else total_count) or 0
@@ -129,7 +129,7 @@ def _can_cut(vector: bytes, requested: int, shortest: int) -> bool:
 
 
 def have_requested_length(lengths: Sequence[int], request: pb.EmbedRequest) -> bool:
-    """Return whether vectors of these lengths, one for each input, fit the request. 0: no vector."""
+    """Return whether vectors of these lengths, one for each input, fit the request. A length of 0 is no vector."""
     return all(lengths) and wrong_length(lengths, request) is None
 
 

@@ -187,7 +187,7 @@ class TextFace:
     decode_compaction: BodyDecoder[DecodedRequest[pb.GenerateRequest]] | None = None
     """Decoder of the body of a call that compacts a conversation; None for a format without this call."""
     encode_count: Callable[[int, int | None], bytes] | None = None
-    """(tokens of the prompt, tokens before edits of its conversation, if any) -> JSON body of a token count."""
+    """(tokens of the prompt, tokens before edits of its conversation or None) -> JSON body of a token count."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,9 +225,13 @@ class TextFormat(TextFace, TextProviderFormat):
     passthrough_decoder: Callable[[pb.GenerateRequest], StreamDecoder]
     """Function that creates a decoder for callers of this format, which returns frames, and events for the service."""
     has_no_output: Callable[[bytes], bool]
-    """Whether complete first frames of `passthrough_decoder` have no output. False for broken frames."""
+    """Whether the first frames of a stream, complete as `passthrough_decoder` returns them, contain no output. False
+    for frames that cannot be decoded.
+    """
     conversation_field: str  # member of a body that contains the conversation
     instruction_fields: tuple[str, ...] = ()
     """Members of a body with instructions beside the conversation. They are encoded again when the conversation is."""
     has_unreturned_reasoning: Callable[[bytes], bool] | None = None
-    """Whether a body or frames have reasoning, or its state, that clients do not send back. None: they send all."""
+    """Whether a provider's body or frames contain reasoning, or its state, that clients do not send back; None if they
+    send back all of it.
+    """

@@ -246,7 +246,7 @@ class MessageEncoder:
             encoded["extra_content"] = encode_signature(part.state)
 
     def _takes_state(self, state: pb.ReasoningState) -> bool:
-        """Return whether the provider accepts a state: one that it made, else one for which chat has members."""
+        """Return whether the provider accepts a state: its own, or one for which chat has members."""
         if state.format == "chat":
             return bool(state.channel) or self._signatures is not False
         return state.format == "native" and (self._signatures is not False or is_placeholder(state.data))

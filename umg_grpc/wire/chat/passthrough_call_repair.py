@@ -97,7 +97,7 @@ class _Numbers:
         self.names: dict[int, str] = {}
 
     def number(self, piece: Piece) -> int:
-        """Return the number of a piece's call: of its index, else of the last call. Another id is a new call."""
+        """Return the number of a piece's call, by its index or as the last call. Another id starts a new call."""
         known, own_id = self._last if piece.index is None else self._numbers.get(piece.index), piece.known_id
         if known is None or (own_id and self.ids[known] and own_id != self.ids[known]):
             own = piece.index

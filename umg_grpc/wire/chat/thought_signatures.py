@@ -10,7 +10,7 @@ from umg_grpc.wire.core.reasoning_state import NO_SIGNATURE, is_placeholder
 
 
 def thought_signature(extra: schema.ExtraContent | None) -> pb.ReasoningState | None:
-    """Return vendor G's reasoning state (format `native`) in `extra_content`; None for none, or for a placeholder."""
+    """Return vendor G's reasoning state (format `native`) in `extra_content`; None if absent or a placeholder."""
     signature = extra.google.thought_signature if extra and extra.google else None
     if not signature or is_placeholder(signature):
         return None

@@ -184,7 +184,7 @@ class StreamEncoder:
     # --- content
 
     def _open_block(self, kind: str) -> Generator[bytes, None, _Block]:
-        """Open a block unless one of the type is open. Yield the frames for this, and return it."""
+        """Open a content block unless one of its type is open. Yield the frames; return the open block."""
         if self._block is None or self._block.kind != kind:
             yield from self._end_block()
             yield from self._start()

@@ -45,7 +45,9 @@ def encode_options(
     *,
     is_forced: bool,
 ) -> JsonObject:
-    """Return the body but prompt and tools. `turns` gets instructions for the format. `is_forced`: a tool is called."""
+    """Return the members of the body except prompt and tools. `turns`: the encoded conversation, to which instructions
+    for the format are added. `is_forced`: the model must call a tool.
+    """
     output = _encode_format(request, turns, report, quirks)
     reasoning = _plan(request, model, report, quirks)
     if reasoning.plan.on:

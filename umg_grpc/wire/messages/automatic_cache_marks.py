@@ -47,7 +47,7 @@ def _mark_last(blocks: object) -> None:
 
 
 def _as_blocks(content: object) -> object:
-    """Return a content with a text as one block, since only a block can have a cache mark."""
+    """Return content with a string as one text block, since only a block can have a cache mark."""
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 

@@ -51,7 +51,7 @@ def _opaque_citation(raw: Raw, kind: str) -> pb.Citation:
 
 
 def encode_citation(citation: pb.Citation) -> object:
-    """Return an element of `citations`; None if it has none. Raise UmgError(INVALID_FIELD) for broken raw JSON."""
+    """Return an element of `citations`; None if only another format has it. Raise UmgError(INVALID_FIELD) if broken."""
     match citation.WhichOneof("source"):
         case "web":
             return {

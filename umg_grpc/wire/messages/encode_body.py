@@ -23,7 +23,9 @@ DEFAULT_MAX_TOKENS = 4096  # used for a model without a known limit, since `max_
 
 
 def encode_fields(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> JsonObject:
-    """Return the body but `model`, `stream`. Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) if content is lost."""
+    """Return the body except `model` and `stream`. Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) for content that
+    this format cannot express.
+    """
     names = tool_names(request)
     tools = encode_tools(request, names, report, quirks)
     turns = MessageEncoder(request, names, report, quirks)

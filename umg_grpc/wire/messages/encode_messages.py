@@ -43,7 +43,7 @@ class MessageEncoder(AlternatingTurns[object]):
         self._last_instructions: list[JsonObject] = []
 
     def encode(self, tools: list[object]) -> JsonObject:
-        """Return `system` (if any) and `messages`. Of over four cache marks, those of `tools` are removed first."""
+        """Return `system`, if any, and `messages`. Only four cache marks stay: those of `tools` are removed first."""
         self._encode_messages()
         self.system += self._last_instructions
         self._order_turns()
@@ -144,7 +144,7 @@ class MessageEncoder(AlternatingTurns[object]):
             is_short = is_short or not is_long
 
     def _limit_marks(self, marked: list[JsonObject]) -> None:
-        """Keep the last four marks, a provider's maximum, of `marked` in order. A mark on the request counts too."""
+        """Remove all but the last four of `marked`, a provider's maximum. A mark on the request counts, too."""
         room = MAX_CACHE_MARKS - self._request.HasField("cache_control")
         removed = max(0, len(marked) - room)
         for block in marked[:removed]:

@@ -154,7 +154,7 @@ def _adaptive(reasoning: pb.ReasoningOptions, requested: str, report: Report, qu
 
 
 def _by_effort(request: pb.GenerateRequest, effort: str, own_effort: str, report: Report) -> Plan:
-    """Return thinking with the budget of the effort or level, or the default one if only enabled; else `own_effort`."""
+    """Return thinking with the budget of the effort or level, or the default if only enabled; else `own_effort`."""
     reasoning = request.reasoning
     level = effort or reasoning.level
     if not level and reasoning.mode != pb.REASONING_MODE_ENABLED:

@@ -80,7 +80,7 @@ def encode_finish(finished: pb.Candidate | pb.CandidateFinished, calls: bool, bl
 
 
 def signature(part: pb.Part) -> str:
-    """Return a part's state for its reasoning block, wrapped if of another format; without one `UNSIGNED_SIGNATURE`."""
+    """Return a reasoning block's `signature`: the part's state, wrapped for other formats, or `UNSIGNED_SIGNATURE`."""
     return show(part.state, "messages") if part.HasField("state") else UNSIGNED_SIGNATURE
 
 
@@ -153,7 +153,7 @@ def split_text(text: pb.TextPart) -> Iterator[tuple[str, list[object]]]:
 
 
 def media_note(media: pb.MediaPart, size: int) -> str:
-    """Return the text that replaces media, which this format has not: the transcript, else a note. `size`: bytes."""
+    """Return the text that replaces media in this format: the transcript, else a note. `size`: number of bytes."""
     if media.transcript:
         return media.transcript
     kind = pb.MediaKind.Name(media.kind).removeprefix("MEDIA_KIND_").lower()

@@ -157,7 +157,9 @@ def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report, 
 
 
 def offered_names(request: pb.GenerateRequest) -> set[str]:
-    """Return the tools to send if the choice allows some, which this format cannot express; empty for all tools."""
+    """Return the names of the tools to send if the choice allows only some, since this format cannot restrict it by
+    names. An empty set stands for all tools.
+    """
     choice = request.tool_choice
     forced = choice.mode == pb.TOOL_CHOICE_MODE_REQUIRED and len(choice.names) == 1 and not choice.allowed_tools
     return set() if forced or choice.mode == pb.TOOL_CHOICE_MODE_NONE else set(choice.names)

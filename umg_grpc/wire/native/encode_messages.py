@@ -75,7 +75,9 @@ class ContentEncoder:
         self.marks: list[PromptMark] = []  # caller's cache marks in the encoded messages; set by `encode`
 
     def encode(self) -> JsonObject:
-        """Return `contents` and any `systemInstruction`. Raise UmgError(UNTRANSLATABLE, INVALID_FIELD)."""
+        """Return `contents` and any `systemInstruction`. Raise UmgError(UNTRANSLATABLE, INVALID_FIELD) for content
+        whose loss would change the meaning.
+        """
         system: list[JsonObject] = [
             {"text": text}
             for index, part in enumerate(self._request.instructions)
@@ -254,7 +256,7 @@ class ContentEncoder:
         yield Result(result.call_id, result.name, fields, encoded_parts + shown)
 
     def _answer_calls(self) -> None:
-        """Order the results like the calls before. Add error results for calls without one."""
+        """Order results like the calls before them, answer open calls by errors, and make other results text."""
         calls = list[pb.ToolCall]()
         for turn in self._turns:
             if not turn.role:

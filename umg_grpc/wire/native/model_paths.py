@@ -9,7 +9,7 @@ MODEL_PREFIX = "models/"
 
 
 def path_model(model: str, repeated: str, at: str = "model") -> str:
-    """Return the model of the path, else `repeated` of the body. Raise UmgError(INVALID_FIELD) if they differ."""
+    """Return the model in the path, else in the body (`repeated`). Raise UmgError(INVALID_FIELD) if they differ."""
     if model and repeated not in ("", model):
         raise invalid(at, f"the path names {model[:64]!r}, the body {repeated[:64]!r}; leave it out of the body")
     return model or repeated

@@ -1,4 +1,4 @@
-"""Edits of a caller's native body for a native provider. All other bytes stay unchanged."""
+"""Edits of a caller's native body that a native provider requires. All other bytes stay unchanged."""
 
 import msgspec
 from msgspec import Raw

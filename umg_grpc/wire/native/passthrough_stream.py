@@ -56,7 +56,7 @@ class PassthroughDecoder(FrameDecoder):
         return message
 
     def _plain(self, frames: bytes) -> tuple[bytes, int]:
-        """Return (leading frames that only continue the response; their length), or `DECODED_FRAME`."""
+        """Return (leading frames that only continue the response; their length), or `DECODED_FRAME` for others."""
         if not self._started:
             return DECODED_FRAME
         if needed := [at for name in NEEDED_MEMBERS if (at := frames.find(name)) >= 0]:

@@ -61,7 +61,9 @@ def _tool_name(used: schema.ServerTool) -> str:
 
 
 def encode_server_tool(part: pb.Part, at: str) -> JsonObject | None:
-    """Return a provider's call or result; None for other formats. Raise UmgError(INVALID_FIELD) for broken JSON."""
+    """Return a call or result of a provider's tool as a part; None for another format's. Raise UmgError(INVALID_FIELD)
+    for an input or output that is not one JSON value.
+    """
     if part.HasField("server_tool_call"):
         call = part.server_tool_call
         if call.format != "native":

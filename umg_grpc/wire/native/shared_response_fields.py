@@ -94,7 +94,9 @@ class Ending(Struct, rename="camel"):
 
     @property
     def calls(self) -> bool:
-        """Whether raw JSON has a call. Inside a text the quotes would be escaped; inside arguments is a call."""
+        """Whether the raw JSON has a call. Inside a text the quotes of the member would be escaped, and inside the
+        arguments of a call there is a call anyway.
+        """
         return b'"functionCall"' in bytes(self.content)
 
 

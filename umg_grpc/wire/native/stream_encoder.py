@@ -227,7 +227,7 @@ class StreamEncoder:
         self.retained_bytes += size
 
     def _state(self, index: int, part: int, state: pb.ReasoningState) -> Iterator[bytes]:
-        """Set the state of a held part; for any other part, yield a line with an empty piece that has it."""
+        """Set the state of a held part; for any other part, yield a line with an empty piece and the state."""
         candidate = self._candidate(index)
         if part in candidate.held:
             candidate.held[part].part.state.CopyFrom(state)

@@ -21,7 +21,7 @@ class Offsets:
             self._bytes.append(self._bytes[-1] + len(text[start : start + BLOCK_SIZE].encode()))
 
     def code_points(self, offset: int) -> int:
-        """Return the complete characters before an offset in bytes, which is limited to the text."""
+        """Return the number of complete characters before an offset in bytes, limited to the text."""
         offset = max(0, min(offset, self.size))
         if not self._encoded:
             return offset
@@ -31,7 +31,7 @@ class Offsets:
         return started - cut
 
     def bytes(self, point: int) -> int:
-        """Return the bytes before the character at `point`, an offset in code points limited to the text."""
+        """Return the number of bytes before the character at `point`, limited to the text."""
         point = max(0, min(point, len(self._text)))
         if not self._encoded:
             return point

@@ -159,7 +159,7 @@ def _index(value: float) -> int:
 
 
 def encode_citation(citation: pb.Citation, length: int) -> object:
-    """Return a citation as an annotation; None if there is none. Without offsets it covers `length` characters."""
+    """Return an annotation; None for a citation that has none. Without offsets it covers `length` characters."""
     match citation.WhichOneof("source"):
         case "web":
             start = citation.start_index if citation.HasField("start_index") else 0
@@ -301,7 +301,9 @@ def _encode_file(media: pb.MediaPart, report: Report) -> JsonObject:
 
 
 def compact_output(content: list[object], result: pb.ToolResult) -> object:
-    """Return content parts as a tool result's `output`: a string for one text, which every provider accepts."""
+    """Return content parts as a tool result's `output`. A single text becomes a string, which every provider accepts.
+    Without parts, the JSON of `result` is the output.
+    """
     match content:
         case []:
             return result.result_json

@@ -24,7 +24,7 @@ class Streamed:
         self._joiners: dict[Key, SurrogateJoiner] = {}
 
     def replace_halves(self, key: Key, text: str) -> str:
-        """Return a delta with characters joined that were split. An incomplete one is kept for the next delta."""
+        """Return a delta with split characters joined. An incomplete one is kept for the next delta of the text."""
         return self._joiners.setdefault(key, SurrogateJoiner()).join(text)
 
     def rest(self) -> Iterator[pb.GenerateEvent]:

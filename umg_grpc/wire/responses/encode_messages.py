@@ -315,7 +315,7 @@ class InputEncoder:
         return item
 
     def _result(self, result: pb.ToolResult, at: str) -> None:
-        """Add a tool result: an item or, without its call, which clients may cut off, a user message."""
+        """Add a tool result: as an item, or as a user message if clients have cut off its call."""
         call_id = provider_id(result.call_id) or self._unanswered_id(result.name)
         if call_id in self._typed:
             self._items.append(output_item(call_id, self._typed[call_id], result))

@@ -204,7 +204,9 @@ def _encode_storage(request: pb.GenerateRequest, quirks: Quirks) -> JsonObject:
 
 
 def _uses_reasoning(request: pb.GenerateRequest) -> bool:
-    """Return whether a request of another format enables reasoning, or has an earlier state. Callers set `include`."""
+    """Return whether a request of another format enables reasoning or has a state. False for callers of this format,
+    which set `include` themselves.
+    """
     if request.source.format == "responses":
         return False  # a caller of this format sets `include` itself
     reasoning = request.reasoning

@@ -56,7 +56,7 @@ class Ids:
         self._taken: set[str] = set()
 
     def item(self, prefix: str, given: str, index: int) -> str:
-        """Return the unique id of an item: `given`, or a new one with `prefix` if that is "" or already used."""
+        """Return the item's unique id: `given`, or a new one with `prefix` if `given` is "" or already used."""
         item_id = given if given and given not in self._taken else f"{prefix}{OWN_PREFIX}{self._core}_{index}"
         self._taken.add(item_id)
         return item_id
@@ -150,7 +150,9 @@ class _OpenMessage:
 def encode_output(
     parts: Sequence[pb.Part], request: pb.GenerateRequest, response_id: str, incomplete: bool
 ) -> list[object]:
-    """Return a response's parts as `output`. `incomplete`: the response broke off in its last item."""
+    """Return the parts of a response as `output`. Consecutive texts of a message become one item; parts that the format
+    cannot express are left out. `incomplete`: whether the response broke off in its last item.
+    """
     shown, ids, items = Shown.of(request), Ids(response_id), list[object]()
     results = {part.server_tool_result.call_id: part.server_tool_result for part in parts}
     kinds = [kind_of(part) for part in parts]

@@ -139,7 +139,9 @@ def _edit_input(fields: dict[str, Raw], report: Report) -> None:
 
 
 def _reasoning(raw: Raw, report: Report) -> Raw | None:
-    """Return a caller's `reasoning` item without the gateway's wrapping of its state; None if no provider takes it."""
+    """Return a caller's `reasoning` item without the gateway's wrapping of its state; None if the state is not of this
+    format's providers.
+    """
     item = parse(schema.ReasoningItem, raw)
     if not item.encrypted_content:
         if (item.id or "").startswith(f"rs_{OWN_PREFIX}"):

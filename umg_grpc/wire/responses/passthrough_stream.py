@@ -62,7 +62,7 @@ class PassthroughDecoder(FrameDecoder):
         self._refused = False
 
     def _plain(self, frames: bytes) -> tuple[bytes, int]:
-        """Return (leading frames that are only deltas by their names, their length), or `DECODED_FRAME`."""
+        """Return (leading frames that are only deltas by their names, their length), or `DECODED_FRAME` for others."""
         if not self._started or self._indexes.is_wrong or not frames.startswith(EVENT_START):
             return DECODED_FRAME
         deltas = frames[: frames.find(BLANK_LINE, frames.rfind(DELTA_LINE)) + len(BLANK_LINE)]

@@ -116,7 +116,7 @@ def _has_refusal(items: list[SeenItem]) -> bool:
 
 
 def mark_states(document: bytes) -> bytes:
-    """Mark the states of another gateway's response that look wrapped by this one, so that they get back unchanged."""
+    """Mark states of another gateway's response that look wrapped by this one: it must get them back unchanged."""
     return _STATE.sub(_MARKED, document) if STATE_PREFIX.encode() in document else document
 
 

@@ -142,7 +142,7 @@ def _with_id(opaque: pb.OpaquePart, message_id: str) -> object:
 
 
 def _content(part: pb.Part) -> object:
-    """Return a listed item's content part. Raw JSON of another format, and media without one, become text."""
+    """Return a part as a listed content part. Raw JSON of another format, and media that have none, become text."""
     if part.HasField("opaque"):
         own = part.opaque.format == "responses"
         return msgspec.Raw(part.opaque.json.encode()) if own else {"type": "input_text", "text": part.opaque.json}

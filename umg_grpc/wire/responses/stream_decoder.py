@@ -63,7 +63,9 @@ class _Item:
 
 
 class TranslatingDecoder(EventDecoder):
-    """Decoder of a translated responses stream. One per stream. Content without deltas is emitted as it ends."""
+    """Decoder of a translated responses stream. One per stream. Content that comes without deltas, only at the end of a
+    part or item, is emitted then.
+    """
 
     def __init__(self, request: pb.GenerateRequest) -> None:
         super().__init__(request)

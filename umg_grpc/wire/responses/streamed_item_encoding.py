@@ -126,7 +126,9 @@ class Message(Item):
         content.delta.write(self.writer, text)
 
     def add_citation(self, part: int, citation: pb.Citation) -> None:
-        """Write a citation. A page that the whole part cites waits for the end: its offset is the text's length."""
+        """Write a citation as an annotation. A page that the whole part cites is written at the part's end, since the
+        end offset is the length of the text.
+        """
         content = self._contents[part]
         if citation.HasField("end_index") or not citation.HasField("web"):
             self._annotate(content, citation)
@@ -233,7 +235,7 @@ class ReasoningItem(Item):
         self.added(reasoning_item(item_id, (), ""))
 
     def append_reasoning(self, piece: tuple[bool, int], text: str) -> None:
-        """Write a delta of a piece, (whether it is a summary, its index), after ending the previous piece."""
+        """Write a delta, after ending another piece. `piece`: (whether it is a summary, its index)."""
         if not text or not self._shown.thoughts:
             return
         if piece != self._piece or self._delta is None:

@@ -56,7 +56,7 @@ def decode_tools(body: schema.Prompting, request: pb.GenerateRequest, notes: Req
 
 
 def add_tools(added: Iterable[tuple[Raw, str]], request: pb.GenerateRequest, notes: RequestNotes) -> None:
-    """Add tools that items declare as (JSON, path), unless the request declares them. Raise UmgError with the path."""
+    """Add tools that items declare, (JSON, path), unless the request declares them. Raise UmgError with the path."""
     known = {_identity(tool) for tool in request.tools}
     for raw, at in added:
         count = len(request.tools)
