@@ -21,7 +21,7 @@ from umg_grpc.knowledge.families.image import (
 )
 from umg_grpc.upstream.response_memory_budget import ResponseBudget
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.image_files import PNG_TYPE, read_header
+from umg_grpc.wire.core.image_file_headers import PNG_TYPE, read_header
 from umg_grpc.wire.core.json_decoding import invalid
 from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report

@@ -10,7 +10,7 @@ from random import Random
 
 from PIL import Image, ImageDraw
 
-from umg_grpc.wire.core.image_files import JPEG_TYPE, PNG_TYPE, WEBP_TYPE
+from umg_grpc.wire.core.image_file_headers import JPEG_TYPE, PNG_TYPE, WEBP_TYPE
 from umg_sandbox.input_images import InputImage, draw_input, draw_mask
 from umg_sandbox.prompt_words import digest
 from umg_sandbox.text_drawing import draw_text

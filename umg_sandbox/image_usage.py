@@ -2,7 +2,7 @@
 
 from umg_grpc.knowledge.families.image import ImageRules
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.lenient_numbers import count
+from umg_grpc.wire.core.lenient_number_reading import count
 from umg_sandbox.image_drawing import Drawing
 from umg_sandbox.response_images import IMAGE_TOKENS
 

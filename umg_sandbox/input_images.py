@@ -6,7 +6,7 @@ from io import BytesIO
 from PIL import Image, ImageDraw, ImageOps
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.wire.core.image_files import GIF_TYPE, JPEG_TYPE, PNG_TYPE, WEBP_TYPE, check_image
+from umg_grpc.wire.core.image_file_headers import GIF_TYPE, JPEG_TYPE, PNG_TYPE, WEBP_TYPE, check_image
 from umg_grpc.wire.core.json_decoding import invalid
 from umg_sandbox.text_drawing import draw_text
 

@@ -10,7 +10,7 @@ from PIL import Image
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.base64_media import sniff
-from umg_grpc.wire.core.image_files import AVIF_TYPE, BMP_TYPE, HEIC_TYPE, TIFF_TYPE, read_header, sniff_image
+from umg_grpc.wire.core.image_file_headers import AVIF_TYPE, BMP_TYPE, HEIC_TYPE, TIFF_TYPE, read_header, sniff_image
 from umg_grpc.wire.core.json_decoding import invalid
 from umg_grpc.wire.dropped_fields_report import untranslatable
 from umg_sandbox.prompt_words import digest

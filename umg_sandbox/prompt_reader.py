@@ -10,7 +10,7 @@ from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.core.unknown_role_messages import omits_turn
 from umg_grpc.wire.decoded_request_notes import RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report, foreign, omits, untranslatable
-from umg_grpc.wire.unsupported_fields import note_nested, source_path
+from umg_grpc.wire.unsupported_field_detection import note_nested, source_path
 from umg_sandbox.media_inspection import FIRST_WORDS, MediaDescription, inspect_media
 from umg_sandbox.prompt_words import digest
 

@@ -5,7 +5,7 @@ import hashlib
 import numpy as np
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.audio_files import MEDIA_TYPES, MP3_FORMAT, audio_file
+from umg_grpc.wire.core.audio_file_properties import MEDIA_TYPES, MP3_FORMAT, audio_file
 from umg_grpc.wire.core.json_decoding import invalid
 
 SAMPLE_RATE = 24_000

@@ -7,7 +7,7 @@ import msgspec
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import invalid
-from umg_grpc.wire.core.json_schemas import json_schema
+from umg_grpc.wire.core.native_schema_conversion import json_schema
 from umg_grpc.wire.core.tool_name_conversion import name_of
 from umg_grpc.wire.dropped_fields_report import foreign
 from umg_sandbox.prompt_reader import Prompt

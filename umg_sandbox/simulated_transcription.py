@@ -3,7 +3,7 @@
 import re
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.audio_files import comment_of, duration_seconds
+from umg_grpc.wire.core.audio_file_properties import comment_of, duration_seconds
 from umg_grpc.wire.core.json_decoding import invalid
 
 SENTENCE_FORM = re.compile(r"\S.*?(?:[.!?](?=\s)|$)", re.DOTALL)

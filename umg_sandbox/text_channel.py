@@ -10,7 +10,7 @@ from umg_grpc.knowledge.model_catalogue import describe
 from umg_grpc.knowledge.quirks import NO_CHANNEL_QUIRKS, ChannelQuirks
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core import lenient_numbers
+from umg_grpc.wire.core import lenient_number_reading
 from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_sandbox import image_drawing, simulated_faults, simulated_prompt_cache
@@ -144,10 +144,10 @@ class SandboxCall:
         request, response = self.request, self.draft.response
         use = self.upstream.cache.use(self.upstream.owner(), request, self.model, self.prompt.blocks)
         referenced = simulated_prompt_cache.CACHED_CONTENT_TOKENS if request.cached_content else 0
-        response.usage.cache_read_tokens = lenient_numbers.count(use.read + referenced)
-        response.usage.cache_write_tokens = lenient_numbers.count(use.written)
-        response.usage.long_cache_write_tokens = lenient_numbers.count(use.written_1h)
-        response.usage.input_tokens = lenient_numbers.count(response.usage.input_tokens + referenced)
+        response.usage.cache_read_tokens = lenient_number_reading.count(use.read + referenced)
+        response.usage.cache_write_tokens = lenient_number_reading.count(use.written)
+        response.usage.long_cache_write_tokens = lenient_number_reading.count(use.written_1h)
+        response.usage.input_tokens = lenient_number_reading.count(response.usage.input_tokens + referenced)
         return response
 
 

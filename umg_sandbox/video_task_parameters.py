@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.image_files import check_image
+from umg_grpc.wire.core.image_file_headers import check_image
 from umg_grpc.wire.core.json_decoding import invalid
 from umg_grpc.wire.video.provider_task_types import Submission
 from umg_sandbox import simulated_faults

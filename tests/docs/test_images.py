@@ -22,7 +22,7 @@ from umg_grpc.knowledge.families.image import (
     ImageRules,
 )
 from umg_grpc.v1.limits import MAX_COUNT
-from umg_grpc.wire.core.image_files import MAX_PIXELS
+from umg_grpc.wire.core.image_file_headers import MAX_PIXELS
 from umg_grpc.wire.images.request import WHOLE_NAMES
 from umg_grpc.wire.images.schema import ImageBody
 

@@ -8,7 +8,7 @@ from umg_grpc.knowledge.prices import AUDIO_INPUT, AUDIO_SECOND, INPUT_TOKEN, OU
 from umg_grpc.operations.operation_row import AttemptTelemetry, StreamedMethod, UnaryOperation
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
-from umg_grpc.wire.core.audio_files import duration_seconds
+from umg_grpc.wire.core.audio_file_properties import duration_seconds
 from umg_grpc.wire.core.base64_media import sample_bytes_of_a_second
 from umg_grpc.wire.provider_model_lists import OPENAI_LIST
 from umg_grpc.wire.provider_protocols import ProviderProtocol

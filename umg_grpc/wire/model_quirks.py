@@ -11,7 +11,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.quirks import HASH_CHARACTERS, NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject
-from umg_grpc.wire.core.reasoning_effort import higher_effort, is_off
+from umg_grpc.wire.core.reasoning_effort_order import higher_effort, is_off
 from umg_grpc.wire.decoded_request_notes import DecodedRequest, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
 

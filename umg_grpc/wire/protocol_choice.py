@@ -2,7 +2,7 @@
 
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.reasoning_effort import is_off
+from umg_grpc.wire.core.reasoning_effort_order import is_off
 from umg_grpc.wire.decoded_request_notes import DecodedRequest, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.model_quirks import has_functions

@@ -12,7 +12,7 @@ import msgspec
 from umg_grpc.knowledge.task_members import EACH_ITEM, Path, paths_of
 from umg_grpc.knowledge.task_words import Meaning, meaning_of
 from umg_grpc.wire.core.base64_media import is_data_url
-from umg_grpc.wire.core.split_characters import decode
+from umg_grpc.wire.core.split_character_repair import decode
 from umg_grpc.wire.errors.provider_errors import as_error, is_ok, unreadable
 
 Written: TypeAlias = str | int | float | None  # as a provider writes a number; None if absent

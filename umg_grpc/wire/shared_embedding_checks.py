@@ -12,8 +12,8 @@ from umg_grpc.knowledge.matryoshka_models import shortest_vector
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.core.embedding_vectors import ELEMENT_BYTES, are_whole, shorten
-from umg_grpc.wire.core.lenient_numbers import Count, as_number, count
-from umg_grpc.wire.core.split_characters import decode
+from umg_grpc.wire.core.lenient_number_reading import Count, as_number, count
+from umg_grpc.wire.core.split_character_repair import decode
 from umg_grpc.wire.dropped_fields_report import untranslatable
 from umg_grpc.wire.errors.provider_errors import as_error, from_provider, is_error, unreadable
 from umg_grpc.wire.text_format_interface import BIG_BYTES

@@ -18,7 +18,7 @@ from umg_grpc.wire.core.account_object_detection import ObjectRules
 from umg_grpc.wire.core.prompt_cache_marks import PromptMark
 from umg_grpc.wire.core.rate_limit_headers import RATE_LIMIT_PREFIX, RateLimitHeaders, rate_limit_headers
 from umg_grpc.wire.core.sse import EVENT_STREAM
-from umg_grpc.wire.core.tool_call_ids import NO_CALL_IDS, CallIdPlaces
+from umg_grpc.wire.core.tool_call_id_pairing import NO_CALL_IDS, CallIdPlaces
 from umg_grpc.wire.decoded_request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.provider_protocols import TEXT_PROTOCOLS

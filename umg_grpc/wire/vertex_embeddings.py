@@ -9,8 +9,8 @@ from umg_grpc.knowledge.vector_models import max_inputs_of, vector_model
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.embedding_vectors import from_numbers
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject
-from umg_grpc.wire.core.lenient_numbers import Count
-from umg_grpc.wire.core.split_characters import decode
+from umg_grpc.wire.core.lenient_number_reading import Count
+from umg_grpc.wire.core.split_character_repair import decode
 from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.provider_errors import no_response, unreadable

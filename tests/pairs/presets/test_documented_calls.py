@@ -22,7 +22,7 @@ from tests.support.providers.server import FakeProvider, ReceivedRequest, serve_
 from tests.support.providers.short_responses import MESSAGE
 from umg_grpc.knowledge.presets import PROVIDER_PRESETS, Provider
 from umg_grpc.wire import TEXT_UPSTREAMS
-from umg_grpc.wire.core.added_turns import marked
+from umg_grpc.wire.core.inserted_turn_texts import marked
 from umg_grpc.wire.embedding_formats import EMBEDDING_UPSTREAMS
 from umg_grpc.wire.rerank import RERANK_UPSTREAMS
 

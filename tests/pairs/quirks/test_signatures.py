@@ -12,7 +12,7 @@ from tests.pairs.quirks.requests import decoded_request, encoded
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
-from umg_grpc.wire.core.reasoning_state import NO_SIGNATURE, SIGNATURE_PLACEHOLDERS, is_placeholder
+from umg_grpc.wire.core.reasoning_state_conversion import NO_SIGNATURE, SIGNATURE_PLACEHOLDERS, is_placeholder
 
 REAL = base64.b64encode(b"a signature of the provider's own").decode()
 WRITTEN = [

@@ -22,7 +22,7 @@ from tests.support.gateways import Running
 from tests.support.images import PNG
 from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.audio_files import wav_file
+from umg_grpc.wire.core.audio_file_properties import wav_file
 
 TEXT, MESSAGES, NATIVE = "famO-5", "famC-sonnet-4-5", "famG-2.5-pro"
 VIDEO, VIDEO_D = "clips-1", "clips-d"

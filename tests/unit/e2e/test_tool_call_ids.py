@@ -16,7 +16,7 @@ from tests.support.providers.server import ReceivedRequest, RecordingProvider, W
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.core.response_to_events import response_to_events
-from umg_grpc.wire.core.tool_call_ids import conversation_ids, original_id, unused_id
+from umg_grpc.wire.core.tool_call_id_pairing import conversation_ids, original_id, unused_id
 from umg_grpc.wire.text_format_interface import TextFormat
 
 SECOND = "call_second"

@@ -18,7 +18,7 @@ from tests.support.gateways import running
 from tests.support.serving import serving
 from umg_grpc.store.in_flight_records import OPEN_SUFFIX, records_of
 from umg_grpc.store.usage_record_table import UsageRecord
-from umg_grpc.wire.core.audio_files import wav_file
+from umg_grpc.wire.core.audio_file_properties import wav_file
 
 pytestmark = pytest.mark.asyncio
 

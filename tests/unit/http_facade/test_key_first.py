@@ -22,7 +22,7 @@ from tests.unit.http_facade.conftest import CHAT, KEY, Face, MakeFace, body
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FACES
-from umg_grpc.wire.core.body_limits import MAX_LEVELS, MAX_MEMBERS, MAX_VALUES
+from umg_grpc.wire.core.json_body_limits import MAX_LEVELS, MAX_MEMBERS, MAX_VALUES
 from umg_grpc.wire.core.json_decoding import whole
 from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
 from umg_grpc.wire.rerank import RERANK_FORMATS

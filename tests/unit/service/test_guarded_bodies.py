@@ -8,7 +8,7 @@ import pytest
 
 from umg_grpc.service.guardrails.guarded_bodies import edit_body, rest_of, unread_members
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.unknown_fields import MAX_PATHS
+from umg_grpc.wire.core.unknown_field_detection import MAX_PATHS
 
 
 def source(body: Any) -> pb.SourceDocument:

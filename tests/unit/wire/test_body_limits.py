@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tests.unit.wire.laws import modest
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core import body_limits
-from umg_grpc.wire.core.body_limits import MAX_LEVELS, MAX_MEMBERS, MAX_VALUES, check_bounds
+from umg_grpc.wire.core import json_body_limits
+from umg_grpc.wire.core.json_body_limits import MAX_LEVELS, MAX_MEMBERS, MAX_VALUES, check_bounds
 from umg_grpc.wire.core.request_body_decoding import SLOW_MARKS, decode_body, decode_form_body, is_slow
 from umg_grpc.wire.text_format_interface import BIG_BYTES
 
@@ -43,18 +43,18 @@ def test_a_body_is_accepted_at_its_limit_and_refused_beyond(value: object, step:
     body = msgspec.json.encode([value] * 40)
     expected = members, values, levels = counted([value] * 40)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(body_limits, "STEP_BYTES", step)
+        patch.setattr(json_body_limits, "STEP_BYTES", step)
         for name, bound in (("MAX_MEMBERS", members), ("MAX_VALUES", values), ("MAX_LEVELS", levels)):
-            patch.setattr(body_limits, name, bound)
-        patch.setattr(body_limits, "_TOO_DEEP", b"[" * (levels + 1))
+            patch.setattr(json_body_limits, name, bound)
+        patch.setattr(json_body_limits, "_TOO_DEEP", b"[" * (levels + 1))
         check_bounds(body)
         for name, bound in zip(("MAX_MEMBERS", "MAX_VALUES", "MAX_LEVELS"), expected, strict=True):
             if bound > 0:
-                patch.setattr(body_limits, name, bound - 1)
+                patch.setattr(json_body_limits, name, bound - 1)
                 with pytest.raises(UmgError) as caught:
                     check_bounds(body)
                 assert f" {bound - 1} " in caught.value.message
-                patch.setattr(body_limits, name, bound)
+                patch.setattr(json_body_limits, name, bound)
 
 
 @dataclass(frozen=True)

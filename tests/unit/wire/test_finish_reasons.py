@@ -14,7 +14,7 @@ from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.knowledge.finish_reasons import FINISH_REASONS, REASON_MEANINGS
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
-from umg_grpc.wire.core.finish_reasons import MEANING_FAILURES
+from umg_grpc.wire.core.finish_reason_conversion import MEANING_FAILURES
 
 REQUEST = pb.GenerateRequest(model="m")
 Event = dict[str, Any]

@@ -9,7 +9,7 @@ import pytest
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
-from umg_grpc.wire.core.text_buffers import MAX_INPUT_CHARACTERS
+from umg_grpc.wire.core.streamed_text_buffers import MAX_INPUT_CHARACTERS
 
 PIECE = "x" * 2**16
 CUSTOM = pb.Tool(custom=pb.CustomTool(name="patch"))

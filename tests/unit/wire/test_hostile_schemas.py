@@ -8,7 +8,7 @@ import pytest
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
-from umg_grpc.wire.core.json_schemas import MAX_LEVELS, json_schema
+from umg_grpc.wire.core.native_schema_conversion import MAX_LEVELS, json_schema
 
 
 def nested(levels: int) -> str:

@@ -14,7 +14,7 @@ from PIL import Image
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.base64_media import sniff
-from umg_grpc.wire.core.image_files import MAX_PIXELS, ImageHeader, check_image, read_header, sniff_image
+from umg_grpc.wire.core.image_file_headers import MAX_PIXELS, ImageHeader, check_image, read_header, sniff_image
 
 MODES = {
     "PNG": ("1", "L", "LA", "P", "RGB", "RGBA", "I;16"),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.wire.core.json_schemas import json_schema
+from umg_grpc.wire.core.native_schema_conversion import json_schema
 
 
 @dataclass(frozen=True)

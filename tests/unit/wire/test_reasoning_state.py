@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
-from umg_grpc.wire.core.reasoning_state import read, show
+from umg_grpc.wire.core.reasoning_state_conversion import read, show
 
 ANY_TEXT = st.one_of(
     st.text(min_size=1),

@@ -10,7 +10,7 @@ from umg_grpc.service.pipeline.schema_validation import check
 from umg_grpc.wire import TEXT_FACES
 from umg_grpc.wire.chat import schema as chat
 from umg_grpc.wire.cohere import schema as cohere
-from umg_grpc.wire.core.function_tools import FunctionDefinition
+from umg_grpc.wire.core.function_tool_encoding import FunctionDefinition
 from umg_grpc.wire.messages import schema as messages
 from umg_grpc.wire.native import schema as native
 from umg_grpc.wire.ollama import schema as ollama

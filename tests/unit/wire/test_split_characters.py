@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from umg_grpc.wire.core.split_characters import SurrogateJoiner, decode, escape_halves, replace_halves
+from umg_grpc.wire.core.split_character_repair import SurrogateJoiner, decode, escape_halves, replace_halves
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
+from umg_grpc.wire.core.local_stop_sequences import MAX_CHARACTERS, StopCutter, cut_response
 from umg_grpc.wire.core.response_to_events import response_to_events
-from umg_grpc.wire.core.stop_sequences import MAX_CHARACTERS, StopCutter, cut_response
 from umg_grpc.wire.core.stream_aggregator import StreamAggregator
 
 TEXTS = st.text("abc", max_size=12)

@@ -3,7 +3,7 @@
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.stream_aggregator import StreamAggregator
 from umg_grpc.wire.core.stream_memory_limits import FREE_BYTES, MemoryReservation, StreamMemory
-from umg_grpc.wire.core.text_buffers import JOINED_PIECES, Pieces
+from umg_grpc.wire.core.streamed_text_buffers import JOINED_PIECES, Pieces
 
 
 def test_the_aggregate_of_one_answer_and_of_all_answers_is_bounded() -> None:

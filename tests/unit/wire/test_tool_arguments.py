@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.unit.wire.laws import modest
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
-from umg_grpc.wire.core.tool_arguments import call_arguments, free_text
+from umg_grpc.wire.core.tool_argument_objects import call_arguments, free_text
 
 REQUEST = pb.GenerateRequest(model="m")
 WRITTEN = {

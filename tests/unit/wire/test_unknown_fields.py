@@ -18,7 +18,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.core.caller_field_paths import BODY_PATH
 from umg_grpc.wire.dropped_fields_report import Report, header_name
-from umg_grpc.wire.unsupported_fields import note_nested
+from umg_grpc.wire.unsupported_field_detection import note_nested
 
 Json = Mapping[str, object]
 

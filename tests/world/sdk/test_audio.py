@@ -31,7 +31,7 @@ from tests.support.gateways import Running, running
 from tests.support.serving import serving
 from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.v1 import pb, rpc
-from umg_grpc.wire.core.audio_files import comment_of, duration_seconds, wav_file
+from umg_grpc.wire.core.audio_file_properties import comment_of, duration_seconds, wav_file
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from functools import cached_property
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.tool_call_ids import CallIdPlaces, conversation_ids, unused_id
+from umg_grpc.wire.core.tool_call_id_pairing import CallIdPlaces, conversation_ids, unused_id
 
 
 class NewCallIds:

@@ -31,7 +31,7 @@ from umg_grpc.service.pipeline.usage_record_fields import SCHEMA_PACKAGE, UNIT_F
 from umg_grpc.store.in_flight_records import NO_SLOT
 from umg_grpc.store.usage_record_table import MAX_DROPPED, CallDetails, UsageRecord, encode_record, storable
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.usage_sums import add_usage
+from umg_grpc.wire.core.request_usage_sums import add_usage
 
 NO_RATES: Sequence[Rate] = ()
 NO_QUANTITIES: Quantities = MappingProxyType({})

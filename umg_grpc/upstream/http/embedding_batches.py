@@ -10,7 +10,7 @@ from umg_grpc.upstream.http.provider_call import HttpCall
 from umg_grpc.upstream.http.provider_connection import HttpChannel
 from umg_grpc.upstream.http.unary_operations import HttpUnary
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.lenient_numbers import count
+from umg_grpc.wire.core.lenient_number_reading import count
 from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.shared_embedding_checks import other_length, own_length

@@ -10,7 +10,7 @@ import structlog
 from umg_grpc.base.errors import Failure, UmgError, place_of
 from umg_grpc.upstream.http.proxy_response_detection import is_of_proxy, proxy_refusal
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.split_characters import replace_invalid_utf8
+from umg_grpc.wire.core.split_character_repair import replace_invalid_utf8
 from umg_grpc.wire.core.sse import BYTE_ORDER_MARK
 from umg_grpc.wire.errors.error_classification import ProviderError
 from umg_grpc.wire.errors.provider_errors import from_provider, unreadable

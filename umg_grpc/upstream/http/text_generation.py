@@ -19,10 +19,10 @@ from umg_grpc.upstream.http1.connection import ProviderExchange
 from umg_grpc.upstream.http1.response import NO_HEADERS
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
-from umg_grpc.wire.core.context_edits import EDITS_FIELD
 from umg_grpc.wire.core.json_array_stream import ArrayReader, array_events, is_array
+from umg_grpc.wire.core.local_stop_sequences import StoppingDecoder, cut_response
+from umg_grpc.wire.core.requested_context_edits import EDITS_FIELD
 from umg_grpc.wire.core.response_to_events import response_to_events
-from umg_grpc.wire.core.stop_sequences import StoppingDecoder, cut_response
 from umg_grpc.wire.core.stream_aggregator import gather_events
 from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.errors.rejection_reading import PATH_STATUSES, REFUSAL_STATUSES

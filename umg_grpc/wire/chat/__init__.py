@@ -5,7 +5,7 @@ from umg_grpc.wire.chat.caller_field_paths import wire_path
 from umg_grpc.wire.chat.errors import encode_error
 from umg_grpc.wire.chat.first_output_detection import has_no_output
 from umg_grpc.wire.chat.passthrough_stream import PassthroughDecoder
-from umg_grpc.wire.chat.reasoning_carriers import has_unreturned_reasoning, identity
+from umg_grpc.wire.chat.provider_reasoning_members import has_unreturned_reasoning, identity
 from umg_grpc.wire.chat.recognized_json_members import RAW_FIELDS
 from umg_grpc.wire.chat.request import decode_request, encode_request
 from umg_grpc.wire.chat.response import can_express, decode_response, encode_response

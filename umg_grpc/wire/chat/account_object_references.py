@@ -1,7 +1,7 @@
 """Members of a chat body that may name an object in a provider's account (a file), for the check of its owner."""
 
 from umg_grpc.knowledge.reasoning_carriers import REASONING_CARRIERS
-from umg_grpc.wire.chat.reasoning_carriers import TEXT_MEMBERS
+from umg_grpc.wire.chat.provider_reasoning_members import TEXT_MEMBERS
 from umg_grpc.wire.core.account_object_detection import OBJECT_WORDS, Members, ObjectRules
 
 # Members whose elements have an id that is only a label: a tool call, a message or a document that the caller sends in

@@ -6,8 +6,7 @@ import msgspec
 from msgspec import Struct
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat.provider_tool_names import tool_names
-from umg_grpc.wire.chat.reasoning_carriers import (
+from umg_grpc.wire.chat.provider_reasoning_members import (
     NO_MEMBERS,
     CarriedState,
     hidden_reasoning,
@@ -15,6 +14,7 @@ from umg_grpc.wire.chat.reasoning_carriers import (
     read_message,
     to_canonical,
 )
+from umg_grpc.wire.chat.provider_tool_names import tool_names
 from umg_grpc.wire.chat.shared_response_fields import (
     Index,
     Logprobs,
@@ -35,10 +35,10 @@ from umg_grpc.wire.chat.thought_signatures import thought_signature
 from umg_grpc.wire.chat.tool_calls import ProviderCall, ProviderFunction, call_state, provider_id
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER
 from umg_grpc.wire.core.logprobs import Logprob, decode_logprob
-from umg_grpc.wire.core.part_events import PartEmitter
-from umg_grpc.wire.core.split_characters import SurrogateJoiner
-from umg_grpc.wire.core.text_buffers import Pieces, ToolInputs
-from umg_grpc.wire.core.tool_arguments import arguments_text, free_text
+from umg_grpc.wire.core.part_event_builder import PartEmitter
+from umg_grpc.wire.core.split_character_repair import SurrogateJoiner
+from umg_grpc.wire.core.streamed_text_buffers import Pieces, ToolInputs
+from umg_grpc.wire.core.tool_argument_objects import arguments_text, free_text
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
 
 

@@ -6,7 +6,7 @@ import msgspec
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
-from umg_grpc.wire.chat.reasoning_carriers import MESSAGE_MEMBERS, State, place_state, read_message
+from umg_grpc.wire.chat.provider_reasoning_members import MESSAGE_MEMBERS, State, place_state, read_message
 from umg_grpc.wire.chat.thought_signatures import thought_signature
 from umg_grpc.wire.chat.tool_calls import CALL_DECODERS
 from umg_grpc.wire.core.base64_media import decode_file, decode_image, decode_input_audio

@@ -9,8 +9,8 @@ from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.decode_messages import ROLE_NAMES
 from umg_grpc.wire.chat.encode_parts import PartEncoder, without_empty
+from umg_grpc.wire.chat.provider_reasoning_members import State, from_canonical, joined, put, text_member
 from umg_grpc.wire.chat.provider_tool_names import nine_character_id, provider_id, tool_names
-from umg_grpc.wire.chat.reasoning_carriers import State, from_canonical, joined, put, text_member
 from umg_grpc.wire.chat.relayed_cache_marks import add_marks, marks_end
 from umg_grpc.wire.chat.thought_signatures import encode_signature, is_signed
 from umg_grpc.wire.chat.tool_calls import encode_call
@@ -23,7 +23,7 @@ from umg_grpc.wire.core.prompt_cache_breakpoints import (
     limit_breakpoints,
     with_breakpoint,
 )
-from umg_grpc.wire.core.reasoning_state import NO_SIGNATURE, is_placeholder
+from umg_grpc.wire.core.reasoning_state_conversion import NO_SIGNATURE, is_placeholder
 from umg_grpc.wire.core.tool_name_conversion import OpenCalls
 from umg_grpc.wire.core.unknown_role_messages import omits_turn, opaque_turn
 from umg_grpc.wire.dropped_fields_report import NOTHING_LEFT, Report, foreign, no_role, untranslatable

@@ -7,7 +7,7 @@ from msgspec import Raw
 
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat.reasoning_carriers import from_canonical, joined, put, text_member
+from umg_grpc.wire.chat.provider_reasoning_members import from_canonical, joined, put, text_member
 from umg_grpc.wire.chat.thought_signatures import encode_signature, is_signed
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject, is_present, parse
 from umg_grpc.wire.dropped_fields_report import Report

@@ -8,13 +8,13 @@ from msgspec import Raw
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
-from umg_grpc.wire.chat.message_rules import fit_raw_messages
 from umg_grpc.wire.chat.structured_output import fit_own_format
 from umg_grpc.wire.chat.tools import SEARCH_KEYS, SEARCH_TOOLS, is_search
+from umg_grpc.wire.chat.vendor_message_rules import fit_raw_messages
 from umg_grpc.wire.core.agent_prompt_lines import edit_first_turn
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, MEMBERS_DECODER, JsonObject, echo, is_present, parse
 from umg_grpc.wire.core.provider_member_changes import fit_members
-from umg_grpc.wire.core.tool_schemas import fit_own_tools
+from umg_grpc.wire.core.tool_schema_dialects import fit_own_tools
 from umg_grpc.wire.dropped_fields_report import Report
 
 KNOWN_FIELDS = frozenset(schema.ChatRequest.__struct_encode_fields__)

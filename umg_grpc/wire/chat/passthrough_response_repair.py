@@ -17,7 +17,7 @@ from umg_grpc.wire.chat.shared_response_fields import (
     content_text,
     reasoning_text,
 )
-from umg_grpc.wire.core.finish_reasons import finish_reason_of
+from umg_grpc.wire.core.finish_reason_conversion import finish_reason_of
 from umg_grpc.wire.core.json_decoding import MEMBERS_DECODER, JsonObject, is_present
 from umg_grpc.wire.core.raw_json_edits import EACH_ELEMENT, edit_values
 

@@ -18,13 +18,13 @@ from umg_grpc.wire.chat.shared_response_fields import (
     decode_finish,
     decode_head,
 )
-from umg_grpc.wire.chat.split_responses import joined_chunk, joint_reason, wants_one
+from umg_grpc.wire.chat.split_choice_joining import joined_chunk, joint_reason, wants_one
 from umg_grpc.wire.chat.stream_decoder import event_error
 from umg_grpc.wire.chat.usage import decode_usage, find_usage, missing_totals
 from umg_grpc.wire.core import sse
-from umg_grpc.wire.core.finish_reasons import Ended, failed_response
+from umg_grpc.wire.core.finish_reason_conversion import Ended, failed_response
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject
-from umg_grpc.wire.core.split_characters import decode
+from umg_grpc.wire.core.split_character_repair import decode
 from umg_grpc.wire.core.stream_decoder import DECODED_FRAME, FrameDecoder, ModelMember
 from umg_grpc.wire.errors.provider_errors import cut_off, is_error
 

@@ -5,7 +5,7 @@ import hashlib
 import re
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.tool_call_ids import original_id
+from umg_grpc.wire.core.tool_call_id_pairing import original_id
 from umg_grpc.wire.core.tool_name_conversion import NameRules, ToolNames
 
 MAX_CHARACTERS = 64

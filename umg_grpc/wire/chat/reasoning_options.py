@@ -8,7 +8,7 @@ from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.core.json_decoding import JsonObject, echo, invalid, whole
-from umg_grpc.wire.core.reasoning_effort import fit_reasoning, nearest_effort
+from umg_grpc.wire.core.reasoning_effort_order import fit_reasoning, nearest_effort
 from umg_grpc.wire.decoded_request_notes import RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
 

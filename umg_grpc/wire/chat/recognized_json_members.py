@@ -5,7 +5,7 @@ from msgspec import Raw, defstruct
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.tools import SEARCH_KEYS
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER
-from umg_grpc.wire.core.unknown_fields import Fields, by_type
+from umg_grpc.wire.core.unknown_field_detection import Fields, by_type
 
 HARMLESS_MEMBERS = frozenset(
     {

@@ -17,14 +17,14 @@ from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.chat import passthrough_request, schema
 from umg_grpc.wire.chat.decode_messages import IMAGE_DETAILS, decode_messages
 from umg_grpc.wire.chat.encode_messages import MessageEncoder
-from umg_grpc.wire.chat.message_rules import fit_encoded_messages
 from umg_grpc.wire.chat.passthrough_reasoning import edit_reasoning
 from umg_grpc.wire.chat.reasoning_options import decode_reasoning, encode_chat_reasoning, encode_reasoning
 from umg_grpc.wire.chat.recognized_json_members import HARMLESS_MEMBERS
 from umg_grpc.wire.chat.structured_output import add_instructions, encode_json_format
 from umg_grpc.wire.chat.tool_call_id_positions import CALL_IDS
 from umg_grpc.wire.chat.tools import decode_tools, encode_tools
-from umg_grpc.wire.chat.web_search import decode_search, encode_search
+from umg_grpc.wire.chat.vendor_message_rules import fit_encoded_messages
+from umg_grpc.wire.chat.web_search_options import decode_search, encode_search
 from umg_grpc.wire.core.json_decoding import (
     INT64_MAX,
     JsonObject,
@@ -35,10 +35,10 @@ from umg_grpc.wire.core.json_decoding import (
     parse_open,
     whole,
 )
+from umg_grpc.wire.core.local_stop_sequences import local_stops, with_stop_limit
 from umg_grpc.wire.core.prompt_cache_breakpoints import RELAYED_MEMBER
 from umg_grpc.wire.core.provider_member_changes import fit_members
-from umg_grpc.wire.core.stop_sequences import local_stops, with_stop_limit
-from umg_grpc.wire.core.unknown_fields import record_unknown_fields
+from umg_grpc.wire.core.unknown_field_detection import record_unknown_fields
 from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.model_quirks import (
@@ -52,7 +52,7 @@ from umg_grpc.wire.model_quirks import (
 )
 from umg_grpc.wire.protocol_choice import fit_effort_to_functions
 from umg_grpc.wire.text_format_interface import FaceRequest, UpstreamRequest
-from umg_grpc.wire.unsupported_fields import INDISPENSABLE_FIELDS, report_unsupported
+from umg_grpc.wire.unsupported_field_detection import INDISPENSABLE_FIELDS, report_unsupported
 
 CHAT_PATH = "/chat/completions"
 

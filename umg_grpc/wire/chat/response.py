@@ -18,8 +18,7 @@ from umg_grpc.wire.chat.passthrough_response_repair import (
     with_finish_reasons,
     with_totals,
 )
-from umg_grpc.wire.chat.provider_tool_names import tool_names
-from umg_grpc.wire.chat.reasoning_carriers import (
+from umg_grpc.wire.chat.provider_reasoning_members import (
     REASONING_SEPARATOR,
     from_canonical,
     joined,
@@ -28,6 +27,7 @@ from umg_grpc.wire.chat.reasoning_carriers import (
     read_message,
     text_of,
 )
+from umg_grpc.wire.chat.provider_tool_names import tool_names
 from umg_grpc.wire.chat.shared_response_fields import (
     FINISH_REASONS,
     REASONING_BEGIN,
@@ -54,14 +54,14 @@ from umg_grpc.wire.chat.shared_response_fields import (
     provider_calls,
     reasoning_text,
 )
-from umg_grpc.wire.chat.split_responses import joined_body, joint_reason, wants_one
+from umg_grpc.wire.chat.split_choice_joining import joined_body, joint_reason, wants_one
 from umg_grpc.wire.chat.thought_signatures import encode_signature, thought_signature
 from umg_grpc.wire.chat.tool_calls import ProviderCall, decode_call, encode_calls
 from umg_grpc.wire.chat.usage import decode_usage, encode_usage, find_usage, missing_totals
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject, replace_model_id
 from umg_grpc.wire.core.logprobs import decode_logprob
-from umg_grpc.wire.core.split_characters import decode, replace_halves
-from umg_grpc.wire.core.tool_arguments import free_text
+from umg_grpc.wire.core.split_character_repair import decode, replace_halves
+from umg_grpc.wire.core.tool_argument_objects import free_text
 from umg_grpc.wire.errors.provider_errors import as_error, from_provider, is_error, no_response, unreadable
 
 # --- canonical -> caller

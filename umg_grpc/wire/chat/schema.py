@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Raw, Struct, field
 
-from umg_grpc.wire.core.function_tools import FunctionDefinition
+from umg_grpc.wire.core.function_tool_encoding import FunctionDefinition
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, NonEmpty, PositiveWhole, Whole
 
 Many = Annotated[list[Raw], Meta(max_length=5000)]  # parts of a message, tools; 5000 is the schema's limit

@@ -13,9 +13,9 @@ from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.tool_calls import ProviderCall, ProviderFunction
 from umg_grpc.wire.chat.usage import UsagePlaces
 from umg_grpc.wire.core.base64_media import OUTPUT_AUDIO_TYPES, data_url, decode_base64, is_data_url, parse_data_url
-from umg_grpc.wire.core.finish_reasons import Ended, failed_response, finish_reason_of, own_reasons
+from umg_grpc.wire.core.finish_reason_conversion import Ended, failed_response, finish_reason_of, own_reasons
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject
-from umg_grpc.wire.core.lenient_numbers import Count, set_time
+from umg_grpc.wire.core.lenient_number_reading import Count, set_time
 from umg_grpc.wire.core.logprobs import Logprob
 from umg_grpc.wire.errors.content_filter_findings import categories_of
 from umg_grpc.wire.errors.provider_errors import as_error, from_provider, is_error, unreadable

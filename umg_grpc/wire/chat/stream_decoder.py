@@ -8,13 +8,13 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.candidate_stream_decoding import ChunkChoice, StreamCandidate
 from umg_grpc.wire.chat.shared_response_fields import Head, choice_error, decode_head
-from umg_grpc.wire.chat.split_responses import joint_reason, wants_one
+from umg_grpc.wire.chat.split_choice_joining import joint_reason, wants_one
 from umg_grpc.wire.chat.usage import decode_usage, find_usage
 from umg_grpc.wire.core import sse
-from umg_grpc.wire.core.finish_reasons import Ended, failed_response
+from umg_grpc.wire.core.finish_reason_conversion import Ended, failed_response
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER
 from umg_grpc.wire.core.stream_decoder import EventDecoder
-from umg_grpc.wire.core.text_buffers import ToolInputs
+from umg_grpc.wire.core.streamed_text_buffers import ToolInputs
 from umg_grpc.wire.errors.provider_errors import as_error, cut_off, failure_in_response, from_provider, is_error
 
 

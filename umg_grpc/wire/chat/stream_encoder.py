@@ -8,7 +8,7 @@ import msgspec
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.errors import error_frame
-from umg_grpc.wire.chat.reasoning_carriers import REASONING_SEPARATOR, State, from_canonical, put
+from umg_grpc.wire.chat.provider_reasoning_members import REASONING_SEPARATOR, State, from_canonical, put
 from umg_grpc.wire.chat.shared_response_fields import (
     REASONING_BEGIN,
     REASONING_END,

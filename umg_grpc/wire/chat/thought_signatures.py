@@ -6,7 +6,7 @@ from msgspec import Raw
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.core.json_decoding import JsonObject, is_present, parse
-from umg_grpc.wire.core.reasoning_state import NO_SIGNATURE, is_placeholder
+from umg_grpc.wire.core.reasoning_state_conversion import NO_SIGNATURE, is_placeholder
 
 
 def thought_signature(extra: schema.ExtraContent | None) -> pb.ReasoningState | None:

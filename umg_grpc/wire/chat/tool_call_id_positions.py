@@ -1,7 +1,7 @@
 """Positions of the ids of tool calls in bodies of the chat format."""
 
 from umg_grpc.wire.core.raw_json_edits import EACH_ELEMENT
-from umg_grpc.wire.core.tool_call_ids import CallIdPlaces
+from umg_grpc.wire.core.tool_call_id_pairing import CallIdPlaces
 
 CALL_IDS = CallIdPlaces(
     mark=b'"tool_calls"',

@@ -7,10 +7,10 @@ from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
-from umg_grpc.wire.chat.reasoning_carriers import from_canonical, put, read_call, to_canonical
+from umg_grpc.wire.chat.provider_reasoning_members import from_canonical, put, read_call, to_canonical
 from umg_grpc.wire.chat.thought_signatures import encode_signature, is_signed, thought_signature
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject, parse
-from umg_grpc.wire.core.tool_arguments import Arguments, arguments_text
+from umg_grpc.wire.core.tool_argument_objects import Arguments, arguments_text
 
 # --- caller -> canonical
 

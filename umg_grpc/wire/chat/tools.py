@@ -8,7 +8,7 @@ from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.provider_tool_names import tool_names
-from umg_grpc.wire.core.function_tools import (
+from umg_grpc.wire.core.function_tool_encoding import (
     CHOICE_MODES,
     FunctionDefinition,
     decode_choice_mode,
@@ -17,9 +17,9 @@ from umg_grpc.wire.core.function_tools import (
 )
 from umg_grpc.wire.core.json_decoding import JsonObject, invalid, is_present, json_object, json_text, missing, parse
 from umg_grpc.wire.core.prompt_cache_breakpoints import decode_breakpoint
-from umg_grpc.wire.core.tool_arguments import encode_free_text
+from umg_grpc.wire.core.tool_argument_objects import encode_free_text
 from umg_grpc.wire.core.tool_name_conversion import ToolNames, distinct_tools
-from umg_grpc.wire.core.tool_schemas import fit_parameters
+from umg_grpc.wire.core.tool_schema_dialects import fit_parameters
 from umg_grpc.wire.dropped_fields_report import Report, foreign, omits
 from umg_grpc.wire.model_quirks import supports_search
 

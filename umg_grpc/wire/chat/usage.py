@@ -7,9 +7,9 @@ import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.charged_service_tiers import charged_tier
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject, decode_or_none
-from umg_grpc.wire.core.lenient_numbers import Count, completed, count
-from umg_grpc.wire.core.service_tiers import charged_tier
+from umg_grpc.wire.core.lenient_number_reading import Count, completed, count
 
 
 class TokenDetails(Struct):

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Raw, Struct
 
-from umg_grpc.wire.core.function_tools import FunctionDefinition
+from umg_grpc.wire.core.function_tool_encoding import FunctionDefinition
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, NonEmpty, PositiveWhole
 
 Content = str | list[Raw] | None

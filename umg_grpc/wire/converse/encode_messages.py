@@ -7,8 +7,8 @@ from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.converse.cache_points import Block
 from umg_grpc.wire.converse.encode_parts import ConversePartEncoder
-from umg_grpc.wire.core.added_turns import ACKNOWLEDGED_TEXT, FILLER_TEXT, NO_RESULT
-from umg_grpc.wire.core.alternating_turns import ASSISTANT_ROLE, USER_ROLE, AlternatingTurns, Turn
+from umg_grpc.wire.core.alternating_turn_encoding import ASSISTANT_ROLE, USER_ROLE, AlternatingTurns, Turn
+from umg_grpc.wire.core.inserted_turn_texts import ACKNOWLEDGED_TEXT, FILLER_TEXT, NO_RESULT
 from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.dropped_fields_report import Report

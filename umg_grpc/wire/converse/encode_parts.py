@@ -9,9 +9,9 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.converse.cache_points import Block
 from umg_grpc.wire.converse.media_blocks import MediaEncoder
 from umg_grpc.wire.converse.provider_tool_names import ILLEGAL_IN_IDS, MAX_ID_CHARACTERS
-from umg_grpc.wire.core.added_turns import NO_RESULT
+from umg_grpc.wire.core.content_block_encoder import PartEncoder
+from umg_grpc.wire.core.inserted_turn_texts import NO_RESULT
 from umg_grpc.wire.core.json_decoding import JsonObject, json_text
-from umg_grpc.wire.core.part_encoder import PartEncoder
 from umg_grpc.wire.core.provider_tool_call_ids import ProviderCallIds
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.dropped_fields_report import Report, foreign, omits, untranslatable

@@ -11,7 +11,7 @@ from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.converse.encode_messages import MessageEncoder
 from umg_grpc.wire.core.json_decoding import JsonObject
-from umg_grpc.wire.core.reasoning_effort import fit_reasoning, is_off
+from umg_grpc.wire.core.reasoning_effort_order import fit_reasoning, is_off
 from umg_grpc.wire.core.structured_output_ways import JSON_SCHEMA_FIELD, fit_format
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.messages.encode_body import encode_sampling_numbers, fit_output_limit

@@ -13,16 +13,16 @@ from umg_grpc.wire.converse.inference_options import encode_options
 from umg_grpc.wire.converse.provider_tool_names import tool_names
 from umg_grpc.wire.converse.tools import encode_choice, encode_tools
 from umg_grpc.wire.converse.vendor_only_members import passed_members, without_passed
-from umg_grpc.wire.core.bedrock_invocation import model_path
+from umg_grpc.wire.core.bedrock_invoke_calls import model_path
 from umg_grpc.wire.core.json_decoding import JsonObject
+from umg_grpc.wire.core.local_stop_sequences import local_stops, with_stop_limit
 from umg_grpc.wire.core.prompt_cache_breakpoints import is_explicit
 from umg_grpc.wire.core.provider_member_changes import fit_members
-from umg_grpc.wire.core.stop_sequences import local_stops, with_stop_limit
 from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.model_quirks import fit_request, with_state
 from umg_grpc.wire.text_format_interface import UpstreamRequest
-from umg_grpc.wire.unsupported_fields import check_text_request
+from umg_grpc.wire.unsupported_field_detection import check_text_request
 
 CALL_VERB, STREAM_VERB = "converse", "converse-stream"
 STREAM_TYPE = "application/vnd.amazon.eventstream"

@@ -22,11 +22,11 @@ from umg_grpc.wire.converse.schema import (
     ToolUse,
 )
 from umg_grpc.wire.converse.usage import decode_usage
-from umg_grpc.wire.core.finish_reasons import Ended, failed_response
+from umg_grpc.wire.core.charged_service_tiers import charged_tier
+from umg_grpc.wire.core.finish_reason_conversion import Ended, failed_response
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, decode_or_none, is_present
-from umg_grpc.wire.core.service_tiers import charged_tier
-from umg_grpc.wire.core.split_characters import decode
-from umg_grpc.wire.core.tool_arguments import free_text
+from umg_grpc.wire.core.split_character_repair import decode
+from umg_grpc.wire.core.tool_argument_objects import free_text
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.errors.provider_errors import no_response, unreadable
 from umg_grpc.wire.messages.shared_response_fields import Ending, correct_finish

@@ -5,7 +5,7 @@ bedrock-runtime (ConverseResponse, ConverseStreamOutput).
 from msgspec import Raw, Struct
 
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER
-from umg_grpc.wire.core.lenient_numbers import Count
+from umg_grpc.wire.core.lenient_number_reading import Count
 
 
 class CacheDetail(Struct, rename="camel"):

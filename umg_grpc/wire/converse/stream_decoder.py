@@ -21,13 +21,13 @@ from umg_grpc.wire.converse.response import (
 from umg_grpc.wire.converse.schema import BlockStart, Delta, Event, ReasoningDelta, ToolUse
 from umg_grpc.wire.converse.usage import decode_usage
 from umg_grpc.wire.core.aws_event_stream import FrameSplitter, split_frames
-from umg_grpc.wire.core.finish_reasons import Ended, failed_response
+from umg_grpc.wire.core.finish_reason_conversion import Ended, failed_response
 from umg_grpc.wire.core.json_decoding import is_present
-from umg_grpc.wire.core.split_characters import SurrogateJoiner
+from umg_grpc.wire.core.split_character_repair import SurrogateJoiner
 from umg_grpc.wire.core.sse import SseEvent
 from umg_grpc.wire.core.stream_decoder import EventDecoder
-from umg_grpc.wire.core.text_buffers import Pieces, ToolInputs
-from umg_grpc.wire.core.tool_arguments import free_text
+from umg_grpc.wire.core.streamed_text_buffers import Pieces, ToolInputs
+from umg_grpc.wire.core.tool_argument_objects import free_text
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.errors.provider_errors import cut_off, unreadable
 from umg_grpc.wire.messages.shared_response_fields import correct_finish

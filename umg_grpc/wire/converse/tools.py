@@ -7,9 +7,9 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.converse.cache_points import Block
 from umg_grpc.wire.converse.provider_tool_names import UNUSED_TOOL
 from umg_grpc.wire.core.json_decoding import JsonObject
-from umg_grpc.wire.core.tool_arguments import encode_free_text
+from umg_grpc.wire.core.tool_argument_objects import encode_free_text
 from umg_grpc.wire.core.tool_name_conversion import ToolNames, distinct_tools
-from umg_grpc.wire.core.tool_schemas import fit_parameters
+from umg_grpc.wire.core.tool_schema_dialects import fit_parameters
 from umg_grpc.wire.dropped_fields_report import Report, foreign, omits
 from umg_grpc.wire.messages.tools import NO_ARGUMENTS, object_schema, offered_names
 from umg_grpc.wire.model_quirks import requests_search, supports_search

@@ -2,8 +2,8 @@
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.converse.schema import ServiceTier, TokenUsage
-from umg_grpc.wire.core.lenient_numbers import completed, count
-from umg_grpc.wire.core.service_tiers import charged_tier
+from umg_grpc.wire.core.charged_service_tiers import charged_tier
+from umg_grpc.wire.core.lenient_number_reading import completed, count
 
 HOUR_TTL = "1h"
 

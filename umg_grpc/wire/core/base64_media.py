@@ -7,7 +7,7 @@ from urllib.parse import unquote_to_bytes
 import pybase64
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.image_files import sniff_image
+from umg_grpc.wire.core.image_file_headers import sniff_image
 from umg_grpc.wire.core.json_decoding import JsonObject, invalid
 
 FETCHED_SCHEMES = ("http", "https", "gs")

@@ -6,7 +6,7 @@ from collections import Counter
 import msgspec
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.tool_arguments import call_arguments
+from umg_grpc.wire.core.tool_argument_objects import call_arguments
 
 
 class ContentIds:

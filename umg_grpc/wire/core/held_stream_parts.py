@@ -1,7 +1,7 @@
 """Parts of a stream (tool calls, media) that an encoder holds until they are complete."""
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.text_buffers import Pieces
+from umg_grpc.wire.core.streamed_text_buffers import Pieces
 
 
 class HeldPart:

@@ -11,7 +11,7 @@ from msgspec import Meta, Raw
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
-from umg_grpc.wire.core.split_characters import decode, replace_invalid_utf8
+from umg_grpc.wire.core.split_character_repair import decode, replace_invalid_utf8
 
 Parsed = TypeVar("Parsed")
 

@@ -5,7 +5,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from umg_grpc.base.errors import UmgError, overloaded, place_of
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.body_limits import check_bounds
+from umg_grpc.wire.core.json_body_limits import check_bounds
 from umg_grpc.wire.text_format_interface import BIG_BYTES
 
 Params = ParamSpec("Params")

@@ -8,7 +8,7 @@ from typing import assert_never
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.text_buffers import Pieces
+from umg_grpc.wire.core.streamed_text_buffers import Pieces
 from umg_grpc.wire.text_format_interface import TextProviderFormat
 
 ENVELOPE_EVENTS = frozenset({"started", "usage", "finished"})

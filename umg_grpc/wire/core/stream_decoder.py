@@ -14,7 +14,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.json_decoding import replace_model_id
-from umg_grpc.wire.core.split_characters import escape_halves, replace_invalid_utf8
+from umg_grpc.wire.core.split_character_repair import escape_halves, replace_invalid_utf8
 from umg_grpc.wire.errors.provider_errors import unreadable
 
 Decoded = TypeVar("Decoded")

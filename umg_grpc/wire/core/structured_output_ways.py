@@ -9,7 +9,7 @@ from umg_grpc.knowledge.quirks import Quirks, SchemaDialect
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.agent_prompt_lines import INSTRUCTION_ROLES
 from umg_grpc.wire.core.json_decoding import JsonObject
-from umg_grpc.wire.core.json_schemas import json_schema
+from umg_grpc.wire.core.native_schema_conversion import json_schema
 from umg_grpc.wire.core.schema_dialects import fit_schema
 from umg_grpc.wire.dropped_fields_report import Report
 

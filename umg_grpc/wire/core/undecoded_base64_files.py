@@ -13,7 +13,7 @@ import pybase64
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.image_files import ImageHeader, read_header
+from umg_grpc.wire.core.image_file_headers import ImageHeader, read_header
 
 LONG_BYTES = 64 << 10
 """Size in bytes from which a JSON string is cut out."""

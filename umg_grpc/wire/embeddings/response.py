@@ -15,7 +15,7 @@ from umg_grpc.wire.core.embedding_vectors import (
     slices,
 )
 from umg_grpc.wire.core.json_decoding import JsonObject, decode_or_none, replace_model_id
-from umg_grpc.wire.core.split_characters import decode
+from umg_grpc.wire.core.split_character_repair import decode
 from umg_grpc.wire.embeddings.request import FORMAT_NAME
 from umg_grpc.wire.embeddings.schema import Head, Numbers, ProviderEmbedding, ProviderResponse
 from umg_grpc.wire.errors.provider_errors import no_response, unreadable

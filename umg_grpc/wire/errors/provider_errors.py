@@ -16,7 +16,7 @@ from msgspec import Raw
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.base.provider_failure import ProviderFailure
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.split_characters import decode
+from umg_grpc.wire.core.split_character_repair import decode
 from umg_grpc.wire.core.sse import BYTE_ORDER_MARK
 from umg_grpc.wire.errors.content_filter_findings import categories_in
 from umg_grpc.wire.errors.error_body_reading import MAX_CHARACTERS, stated, values_of

@@ -11,7 +11,7 @@ import msgspec
 from umg_grpc.knowledge.dropped_field_losses import LOSS_MEMBERS, field_of_member, loss_of
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.wire.core.provider_member_changes import is_without_effect
-from umg_grpc.wire.core.reasoning_effort import EFFORT_NAMES
+from umg_grpc.wire.core.reasoning_effort_order import EFFORT_NAMES
 from umg_grpc.wire.errors.rejection_reading import Refused
 
 LIMIT_NAMES = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}

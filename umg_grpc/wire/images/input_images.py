@@ -8,7 +8,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.families.image import placed_images
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.base64_media import decode_base64, is_data_url, parse_data_url
-from umg_grpc.wire.core.image_files import check_image
+from umg_grpc.wire.core.image_file_headers import check_image
 from umg_grpc.wire.core.json_decoding import echo, invalid
 from umg_grpc.wire.images.long_json_strings import LongText
 

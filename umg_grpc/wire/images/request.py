@@ -10,7 +10,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.caller_field_paths import wire_paths
 from umg_grpc.wire.core.json_decoding import check_utf8, invalid, missing, parse, whole
-from umg_grpc.wire.core.unknown_fields import Fields
+from umg_grpc.wire.core.unknown_field_detection import Fields
 from umg_grpc.wire.decoded_request_notes import DecodedRequest, RequestNotes
 from umg_grpc.wire.images.input_images import ACCEPTED_IMAGES, decode_input
 from umg_grpc.wire.images.long_json_strings import LONG_BYTES, LongStrings, LongText

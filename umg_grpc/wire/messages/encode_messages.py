@@ -7,8 +7,7 @@ from msgspec import Raw
 
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.added_turns import NO_RESULT
-from umg_grpc.wire.core.alternating_turns import (
+from umg_grpc.wire.core.alternating_turn_encoding import (
     ASSISTANT_ROLE,
     SYSTEM_ROLE,
     SYSTEM_ROLES,
@@ -16,6 +15,7 @@ from umg_grpc.wire.core.alternating_turns import (
     AlternatingTurns,
     Turn,
 )
+from umg_grpc.wire.core.inserted_turn_texts import NO_RESULT
 from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.core.unknown_role_messages import opaque_turn

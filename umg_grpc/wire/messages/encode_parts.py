@@ -1,8 +1,8 @@
 """Encoding of the parts of canonical messages as content blocks of a messages request to a provider."""
 
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.content_block_encoder import PartEncoder
 from umg_grpc.wire.core.json_decoding import JsonObject, json_text
-from umg_grpc.wire.core.part_encoder import PartEncoder
 from umg_grpc.wire.core.provider_tool_call_ids import ProviderCallIds
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.dropped_fields_report import Report, foreign, untranslatable

@@ -2,8 +2,8 @@
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
-from umg_grpc.wire.core.finish_reasons import Ended, failed_response
-from umg_grpc.wire.core.split_characters import decode
+from umg_grpc.wire.core.finish_reason_conversion import Ended, failed_response
+from umg_grpc.wire.core.split_character_repair import decode
 from umg_grpc.wire.core.stream_decoder import DECODED_FRAME, FrameDecoder, ModelMember
 from umg_grpc.wire.errors.provider_errors import cut_off, unreadable
 from umg_grpc.wire.messages.passthrough_response_repair import (

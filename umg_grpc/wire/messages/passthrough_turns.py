@@ -4,7 +4,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.knowledge.quirks import Quirks
-from umg_grpc.wire.core.added_turns import CONTINUE_TEXT, marked
+from umg_grpc.wire.core.inserted_turn_texts import CONTINUE_TEXT, marked
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, is_present, parse
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.messages.encode_messages import BLANK_REASONING, REASONING_BLOCKS

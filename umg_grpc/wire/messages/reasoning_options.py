@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject, invalid, missing, whole
-from umg_grpc.wire.core.reasoning_effort import accepted_effort, fit_reasoning, higher_effort, nearest_effort
+from umg_grpc.wire.core.reasoning_effort_order import accepted_effort, fit_reasoning, higher_effort, nearest_effort
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.messages import schema
 

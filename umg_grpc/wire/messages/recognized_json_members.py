@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from umg_grpc.wire.core.unknown_fields import Fields, by_type
+from umg_grpc.wire.core.unknown_field_detection import Fields, by_type
 from umg_grpc.wire.messages import schema
 from umg_grpc.wire.messages.context_management import EDIT_TYPES, Management
 

@@ -7,7 +7,6 @@ from msgspec import Raw
 
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.context_edits import EDITS_FIELD
 from umg_grpc.wire.core.json_decoding import (
     JsonObject,
     check_utf8,
@@ -18,9 +17,10 @@ from umg_grpc.wire.core.json_decoding import (
     parse_open,
     whole,
 )
+from umg_grpc.wire.core.local_stop_sequences import local_stops, with_stop_limit
 from umg_grpc.wire.core.provider_member_changes import fit_members
-from umg_grpc.wire.core.stop_sequences import local_stops, with_stop_limit
-from umg_grpc.wire.core.unknown_fields import record_unknown_fields
+from umg_grpc.wire.core.requested_context_edits import EDITS_FIELD
+from umg_grpc.wire.core.unknown_field_detection import record_unknown_fields
 from umg_grpc.wire.decoded_request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.messages import passthrough_request, schema
@@ -35,7 +35,7 @@ from umg_grpc.wire.messages.recognized_json_members import HARMLESS_MEMBERS
 from umg_grpc.wire.messages.tools import decode_choice, decode_tools
 from umg_grpc.wire.model_quirks import fit_request, with_state
 from umg_grpc.wire.text_format_interface import FaceRequest, UpstreamRequest
-from umg_grpc.wire.unsupported_fields import check_text_request
+from umg_grpc.wire.unsupported_field_detection import check_text_request
 
 MESSAGES_PATH = "/messages"
 

@@ -7,7 +7,7 @@ from msgspec import Raw
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject, is_present, json_object, json_text, parse
-from umg_grpc.wire.core.tool_arguments import call_arguments
+from umg_grpc.wire.core.tool_argument_objects import call_arguments
 from umg_grpc.wire.messages import schema
 from umg_grpc.wire.messages.cache_control import decode_mark
 

@@ -6,11 +6,11 @@ from typing import assert_never
 from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.finish_reasons import finish_reason_of, own_reasons
+from umg_grpc.wire.core.finish_reason_conversion import finish_reason_of, own_reasons
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject, is_present, json_text
-from umg_grpc.wire.core.reasoning_state import show
-from umg_grpc.wire.core.split_characters import replace_halves
-from umg_grpc.wire.core.tool_arguments import call_arguments
+from umg_grpc.wire.core.reasoning_state_conversion import show
+from umg_grpc.wire.core.split_character_repair import replace_halves
+from umg_grpc.wire.core.tool_argument_objects import call_arguments
 from umg_grpc.wire.messages.citations import encode_citation
 from umg_grpc.wire.messages.decode_messages import UNSIGNED_SIGNATURE
 from umg_grpc.wire.messages.server_tools import encode_server_call, encode_server_tool_result, server_input

@@ -8,12 +8,12 @@ from msgspec import Raw, Struct
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
-from umg_grpc.wire.core.finish_reasons import Ended, failed_response
+from umg_grpc.wire.core.finish_reason_conversion import Ended, failed_response
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER
-from umg_grpc.wire.core.split_characters import SurrogateJoiner
+from umg_grpc.wire.core.split_character_repair import SurrogateJoiner
 from umg_grpc.wire.core.stream_decoder import EventDecoder
-from umg_grpc.wire.core.text_buffers import Pieces, ToolInputs
-from umg_grpc.wire.core.tool_arguments import free_text
+from umg_grpc.wire.core.streamed_text_buffers import Pieces, ToolInputs
+from umg_grpc.wire.core.tool_argument_objects import free_text
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.errors.provider_errors import cut_off, is_error, unreadable
 from umg_grpc.wire.messages.citations import decode_citation

@@ -3,7 +3,7 @@
 import msgspec
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.tool_arguments import BLANK_CHARACTERS
+from umg_grpc.wire.core.tool_argument_objects import BLANK_CHARACTERS
 
 
 class OpenPart:

@@ -6,8 +6,8 @@ from msgspec import Raw
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject, json_object, parse
-from umg_grpc.wire.core.reasoning_state import show
-from umg_grpc.wire.core.tool_arguments import free_text
+from umg_grpc.wire.core.reasoning_state_conversion import show
+from umg_grpc.wire.core.tool_argument_objects import free_text
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.messages import schema
 from umg_grpc.wire.messages.cache_control import decode_mark

@@ -16,9 +16,9 @@ from umg_grpc.wire.core.json_decoding import (
     parse,
     whole,
 )
-from umg_grpc.wire.core.tool_arguments import encode_free_text
+from umg_grpc.wire.core.tool_argument_objects import encode_free_text
 from umg_grpc.wire.core.tool_name_conversion import ToolNames, distinct_tools
-from umg_grpc.wire.core.tool_schemas import fit_parameters
+from umg_grpc.wire.core.tool_schema_dialects import fit_parameters
 from umg_grpc.wire.decoded_request_notes import RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report, foreign, omits
 from umg_grpc.wire.messages import schema

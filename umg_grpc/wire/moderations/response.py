@@ -7,7 +7,7 @@ from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject, replace_model_id
-from umg_grpc.wire.core.lenient_numbers import Count, count
+from umg_grpc.wire.core.lenient_number_reading import Count, count
 from umg_grpc.wire.errors.provider_errors import is_error, no_response, read_response, stated_in, unreadable
 from umg_grpc.wire.moderations.request import FORMAT_NAME
 from umg_grpc.wire.unary_format_interface import ClientShape

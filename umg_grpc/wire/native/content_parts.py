@@ -10,7 +10,7 @@ from msgspec import Raw
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.base64_media import decode_base64, file_type, normal_mime, sniff
 from umg_grpc.wire.core.json_decoding import JsonObject, invalid, is_present, json_object, missing
-from umg_grpc.wire.core.reasoning_state import is_placeholder, read
+from umg_grpc.wire.core.reasoning_state_conversion import is_placeholder, read
 from umg_grpc.wire.native import schema
 from umg_grpc.wire.native.server_tools import decode_server_tool
 from umg_grpc.wire.native.tool_calls import decode_call

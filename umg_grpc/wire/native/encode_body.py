@@ -14,7 +14,7 @@ from umg_grpc.wire.native.generation_config import encode_config
 from umg_grpc.wire.native.provider_tool_names import tool_names
 from umg_grpc.wire.native.structured_output import add_instructions
 from umg_grpc.wire.native.tools import encode_tools
-from umg_grpc.wire.unsupported_fields import report_unsupported
+from umg_grpc.wire.unsupported_field_detection import report_unsupported
 
 # Legal keys and values of labels: the provider rejects the whole call for any other.
 LABEL_KEY, LABEL_VALUE = re.compile(r"[a-z][\w-]{0,62}"), re.compile(r"[\w-]{0,63}")

@@ -10,12 +10,12 @@ from msgspec import Raw
 
 from umg_grpc.knowledge.quirks import NO_QUIRKS
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.added_turns import FILLER_TEXT, NO_RESULT, marked
 from umg_grpc.wire.core.agent_prompt_lines import without_client_lines
+from umg_grpc.wire.core.inserted_turn_texts import FILLER_TEXT, NO_RESULT, marked
 from umg_grpc.wire.core.json_decoding import JsonObject, invalid, json_text
 from umg_grpc.wire.core.prompt_cache_marks import PromptMark, lasts_an_hour
-from umg_grpc.wire.core.reasoning_state import NO_SIGNATURE, is_placeholder
-from umg_grpc.wire.core.tool_call_ids import original_id
+from umg_grpc.wire.core.reasoning_state_conversion import NO_SIGNATURE, is_placeholder
+from umg_grpc.wire.core.tool_call_id_pairing import original_id
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.core.unknown_role_messages import omits_turn, opaque_turn
 from umg_grpc.wire.dropped_fields_report import Report, foreign, no_role, unknown_part, untranslatable

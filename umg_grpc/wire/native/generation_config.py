@@ -5,7 +5,7 @@ from msgspec import Raw
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import INT64_MAX, JsonObject, is_present, json_object, whole
-from umg_grpc.wire.core.reasoning_effort import fit_reasoning
+from umg_grpc.wire.core.reasoning_effort_order import fit_reasoning
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.model_quirks import output_limit, rejected_sampling, supports_reasoning
 from umg_grpc.wire.native import schema

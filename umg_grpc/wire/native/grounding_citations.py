@@ -10,7 +10,7 @@ from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject, decode_or_none
-from umg_grpc.wire.core.split_characters import replace_halves
+from umg_grpc.wire.core.split_character_repair import replace_halves
 from umg_grpc.wire.native.text_offset_conversion import Offsets
 
 SEARCH_TOOL = "web_search"

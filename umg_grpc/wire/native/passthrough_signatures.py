@@ -7,7 +7,7 @@ from msgspec import Raw
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, is_present, parse
-from umg_grpc.wire.core.reasoning_state import NO_SIGNATURE, read
+from umg_grpc.wire.core.reasoning_state_conversion import NO_SIGNATURE, read
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.native.encode_messages import generation
 

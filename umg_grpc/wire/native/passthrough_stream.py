@@ -5,8 +5,8 @@ import msgspec
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
-from umg_grpc.wire.core.finish_reasons import failed_response
-from umg_grpc.wire.core.split_characters import decode
+from umg_grpc.wire.core.finish_reason_conversion import failed_response
+from umg_grpc.wire.core.split_character_repair import decode
 from umg_grpc.wire.core.stream_decoder import DECODED_FRAME, FrameDecoder, ModelMember
 from umg_grpc.wire.errors.provider_errors import cut_off
 from umg_grpc.wire.native.shared_response_fields import (

@@ -8,10 +8,10 @@ from msgspec import Raw
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.finish_reasons import failed_response
+from umg_grpc.wire.core.finish_reason_conversion import failed_response
 from umg_grpc.wire.core.json_decoding import JsonObject, is_present, replace_model_id
 from umg_grpc.wire.core.raw_json_edits import EACH_ELEMENT, edit_values
-from umg_grpc.wire.core.split_characters import decode, replace_invalid_utf8
+from umg_grpc.wire.core.split_character_repair import decode, replace_invalid_utf8
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.errors.provider_errors import is_error, no_response, unreadable
 from umg_grpc.wire.native.content_parts import encode_media

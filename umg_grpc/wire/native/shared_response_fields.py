@@ -10,9 +10,9 @@ from msgspec import Meta, Raw, Struct
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.finish_reasons import meaning_of
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.finish_reasons import Ended, finish_reason_of, own_reasons
+from umg_grpc.wire.core.finish_reason_conversion import Ended, finish_reason_of, own_reasons
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject, is_present
-from umg_grpc.wire.core.reasoning_state import show
+from umg_grpc.wire.core.reasoning_state_conversion import show
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.errors.provider_errors import unreadable
 from umg_grpc.wire.native import schema

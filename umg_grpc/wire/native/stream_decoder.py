@@ -7,13 +7,13 @@ import msgspec
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
-from umg_grpc.wire.core.finish_reasons import Ended, failed_response
+from umg_grpc.wire.core.finish_reason_conversion import Ended, failed_response
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, is_present
-from umg_grpc.wire.core.part_events import PartEmitter
-from umg_grpc.wire.core.reasoning_state import read
-from umg_grpc.wire.core.split_characters import unescape_halves
+from umg_grpc.wire.core.part_event_builder import PartEmitter
+from umg_grpc.wire.core.reasoning_state_conversion import read
+from umg_grpc.wire.core.split_character_repair import unescape_halves
 from umg_grpc.wire.core.stream_decoder import EventDecoder
-from umg_grpc.wire.core.text_buffers import Pieces
+from umg_grpc.wire.core.streamed_text_buffers import Pieces
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.errors.provider_errors import cut_off, is_error
 from umg_grpc.wire.native.errors import stated_error

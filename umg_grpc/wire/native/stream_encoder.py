@@ -11,8 +11,8 @@ from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.held_stream_parts import HeldPart
 from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.core.line_end_escapes import escaped
-from umg_grpc.wire.core.reasoning_state import show
-from umg_grpc.wire.core.text_buffers import Pieces
+from umg_grpc.wire.core.reasoning_state_conversion import show
+from umg_grpc.wire.core.streamed_text_buffers import Pieces
 from umg_grpc.wire.native.errors import error_body, error_frame
 from umg_grpc.wire.native.grounding_citations import MAX_CITED_CHARACTERS, Cited
 from umg_grpc.wire.native.shared_response_fields import (

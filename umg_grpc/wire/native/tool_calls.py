@@ -2,7 +2,7 @@
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject, is_present, json_object, missing
-from umg_grpc.wire.core.tool_arguments import call_arguments, free_text
+from umg_grpc.wire.core.tool_argument_objects import call_arguments, free_text
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.native import schema
 

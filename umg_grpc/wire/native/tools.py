@@ -8,9 +8,9 @@ from msgspec import Raw
 from umg_grpc.knowledge.quirks import Quirks, SchemaDialect
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject, is_present, json_object, json_text
-from umg_grpc.wire.core.tool_arguments import encode_free_text
+from umg_grpc.wire.core.tool_argument_objects import encode_free_text
 from umg_grpc.wire.core.tool_name_conversion import ToolNames, distinct_tools
-from umg_grpc.wire.core.tool_schemas import fit_parameters
+from umg_grpc.wire.core.tool_schema_dialects import fit_parameters
 from umg_grpc.wire.dropped_fields_report import Report, foreign, omits
 from umg_grpc.wire.model_quirks import has_search_option, requests_search, supports_search
 from umg_grpc.wire.native import schema

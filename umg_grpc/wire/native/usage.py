@@ -3,9 +3,9 @@
 from msgspec import Struct
 
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.charged_service_tiers import charged_tier
 from umg_grpc.wire.core.json_decoding import JsonObject
-from umg_grpc.wire.core.lenient_numbers import Count, as_number, completed, count
-from umg_grpc.wire.core.service_tiers import charged_tier
+from umg_grpc.wire.core.lenient_number_reading import Count, as_number, completed, count
 
 # Kind of token -> its canonical field, in the prompt and in the response.
 PROMPT_KINDS = {

@@ -16,8 +16,8 @@ from umg_grpc.wire.core.embedding_vectors import (
     slices,
 )
 from umg_grpc.wire.core.json_decoding import JsonObject, decode_or_none
-from umg_grpc.wire.core.lenient_numbers import Count
-from umg_grpc.wire.core.split_characters import decode
+from umg_grpc.wire.core.lenient_number_reading import Count
+from umg_grpc.wire.core.split_character_repair import decode
 from umg_grpc.wire.errors.provider_errors import NO_RESPONSE, unreadable
 from umg_grpc.wire.native_embeddings.request import BATCH_FORMAT, SINGLE_FORMAT
 from umg_grpc.wire.native_embeddings.schema import Head, Metadata, ProviderResponse, UsageMetadata, Vector

@@ -8,7 +8,7 @@ from typing import Annotated, Generic, TypeVar
 from msgspec import Meta, Raw, Struct
 
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, NonEmpty
-from umg_grpc.wire.core.lenient_numbers import Count
+from umg_grpc.wire.core.lenient_number_reading import Count
 from umg_grpc.wire.shared_embedding_checks import Dimensions
 
 # --- structs of a caller's body

@@ -8,7 +8,7 @@ import pybase64
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.held_stream_parts import HeldPart
 from umg_grpc.wire.core.json_decoding import JsonObject
-from umg_grpc.wire.core.tool_arguments import call_arguments
+from umg_grpc.wire.core.tool_argument_objects import call_arguments
 
 BETWEEN_THOUGHTS = "\n\n"
 

@@ -6,7 +6,7 @@ import msgspec
 
 from umg_grpc.knowledge.vector_models import vector_model
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.bedrock_invocation import input_tokens, model_path
+from umg_grpc.wire.core.bedrock_invoke_calls import input_tokens, model_path
 from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report

@@ -7,7 +7,7 @@ from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject, decode_or_none
-from umg_grpc.wire.core.lenient_numbers import Count, count
+from umg_grpc.wire.core.lenient_number_reading import Count, count
 from umg_grpc.wire.errors.provider_errors import is_error, no_response, read_response, stated_in, unreadable
 from umg_grpc.wire.rerank.errors import TOO_LONG
 from umg_grpc.wire.rerank.score_normalization import in_unit

@@ -8,7 +8,7 @@ from msgspec import Raw, Struct
 from umg_grpc.base.errors import UmgError
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, MEMBERS_DECODER, is_present
-from umg_grpc.wire.core.split_characters import decode
+from umg_grpc.wire.core.split_character_repair import decode
 from umg_grpc.wire.responses.errors import error_event, response_error
 from umg_grpc.wire.responses.provider_stream_events import END_EVENTS
 

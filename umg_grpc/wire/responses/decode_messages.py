@@ -5,7 +5,7 @@ from msgspec import Raw
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core import reasoning_state
+from umg_grpc.wire.core import reasoning_state_conversion
 from umg_grpc.wire.core.base64_media import decode_base64, sniff
 from umg_grpc.wire.core.json_decoding import invalid, missing, parse
 from umg_grpc.wire.core.sealed_summaries import SEALED_PREFIX
@@ -30,10 +30,10 @@ COMPACTION_TRIGGER = "compaction_trigger"  # requests a summary of the conversat
 
 OWN_PREFIX = "umg_"  # infix of ids that the gateway made (`rs_umg_...`); providers' ids do not have it
 
-REDACTED_PREFIX = f"{reasoning_state.STATE_PREFIX}redacted."
+REDACTED_PREFIX = f"{reasoning_state_conversion.STATE_PREFIX}redacted."
 """Prefix of a shown reasoning state whose reasoning the provider hides (messages `redacted_thinking`)."""
 
-AHEAD_PREFIX = f"{reasoning_state.STATE_PREFIX}ahead."
+AHEAD_PREFIX = f"{reasoning_state_conversion.STATE_PREFIX}ahead."
 """Prefix of a state in a separate item that belongs to the next item; without it, to the previous item."""
 
 
@@ -253,7 +253,7 @@ def decode_reasoning(item: schema.ReasoningItem, part: pb.Part, *, shown: bool) 
             # state that `response.mark_states` marked when it was passed through, read from frames that were kept
             part.state.format, part.state.data = (
                 "responses",
-                text.removeprefix(f"{reasoning_state.STATE_PREFIX}responses."),
+                text.removeprefix(f"{reasoning_state_conversion.STATE_PREFIX}responses."),
             )
     ours = thoughts.item_id.startswith(f"rs_{OWN_PREFIX}") and not part.HasField("state")
     foreign = ours or part.state.format not in ("", "responses")
@@ -286,12 +286,12 @@ def reasoning_item(part: pb.Part, item_id: str, *, shown: bool) -> dict[str, obj
 def shown_state(part: pb.Part, *, ahead: bool = False) -> str:
     """Return a part's state as `encrypted_content`. `ahead`: it is in a separate item before the item of the part."""
     marks = (AHEAD_PREFIX if ahead else "") + (REDACTED_PREFIX if part.reasoning.redacted else "")
-    return marks + reasoning_state.show(part.state, "responses")
+    return marks + reasoning_state_conversion.show(part.state, "responses")
 
 
 def read_state(text: str) -> pb.ReasoningState:
     """Return the reasoning state in a caller's `encrypted_content`, with the format of the provider that created it."""
-    return reasoning_state.read(text.removeprefix(AHEAD_PREFIX).removeprefix(REDACTED_PREFIX), "responses")
+    return reasoning_state_conversion.read(text.removeprefix(AHEAD_PREFIX).removeprefix(REDACTED_PREFIX), "responses")
 
 
 def compaction_item(encrypted_content: str, item_id: str) -> dict[str, object]:

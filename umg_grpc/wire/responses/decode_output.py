@@ -5,10 +5,10 @@ from msgspec import Raw, Struct
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.charged_service_tiers import charged_tier
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER
-from umg_grpc.wire.core.lenient_numbers import Count, set_time
+from umg_grpc.wire.core.lenient_number_reading import Count, set_time
 from umg_grpc.wire.core.logprobs import Logprob, decode_logprob
-from umg_grpc.wire.core.service_tiers import charged_tier
 from umg_grpc.wire.errors.provider_errors import as_error, is_error, unreadable
 from umg_grpc.wire.responses import schema
 from umg_grpc.wire.responses.content_parts import decode_annotation

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import assert_never
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.part_events import PartEvents
+from umg_grpc.wire.core.part_event_builder import PartEvents
 from umg_grpc.wire.core.response_to_events import part_to_events
-from umg_grpc.wire.core.split_characters import SurrogateJoiner
+from umg_grpc.wire.core.split_character_repair import SurrogateJoiner
 
 Key = tuple[str, int]  # key of one text within a part: its kind, and its index among the part's texts of that kind
 

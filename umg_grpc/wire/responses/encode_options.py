@@ -5,7 +5,7 @@ from typing import assert_never, get_args
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject, json_text
-from umg_grpc.wire.core.reasoning_effort import fit_reasoning, nearest_effort
+from umg_grpc.wire.core.reasoning_effort_order import fit_reasoning, nearest_effort
 from umg_grpc.wire.decoded_request_notes import RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.model_quirks import copied_fields, supports_reasoning
@@ -15,7 +15,7 @@ from umg_grpc.wire.responses.encode_messages import encode_instructions
 from umg_grpc.wire.responses.structured_output import encode_json_format
 from umg_grpc.wire.responses.tool_choice import encode_choice
 from umg_grpc.wire.responses.tools import encode_tools
-from umg_grpc.wire.unsupported_fields import reject_several_candidates, report_unsupported
+from umg_grpc.wire.unsupported_field_detection import reject_several_candidates, report_unsupported
 
 LOGPROBS_INCLUDE, ENCRYPTED_INCLUDE = "message.output_text.logprobs", "reasoning.encrypted_content"
 SERVICE_TIERS = get_args(schema.ServiceTier)

@@ -8,11 +8,11 @@ from msgspec import Raw
 from umg_grpc.knowledge.client_members import CLIENT_MEMBERS, members_for_others
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core import reasoning_state
+from umg_grpc.wire.core import reasoning_state_conversion
 from umg_grpc.wire.core.agent_prompt_lines import edit_client_lines, edit_first_turn
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject, is_present, parse
 from umg_grpc.wire.core.provider_member_changes import fit_members
-from umg_grpc.wire.core.tool_schemas import fit_own_tools
+from umg_grpc.wire.core.tool_schema_dialects import fit_own_tools
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.responses import schema
 from umg_grpc.wire.responses.decode_messages import BARE_PARTS, OWN_PREFIX, read_state
@@ -22,7 +22,7 @@ from umg_grpc.wire.responses.structured_output import fit_own_format
 KNOWN_FIELDS = frozenset(schema.ResponsesRequest.__struct_encode_fields__)
 
 # Bytes that a body with reasoning of other formats contains.
-MARK_OF_ID, MARK_OF_STATE = f'"rs_{OWN_PREFIX}'.encode(), f'"{reasoning_state.STATE_PREFIX}'.encode()
+MARK_OF_ID, MARK_OF_STATE = f'"rs_{OWN_PREFIX}'.encode(), f'"{reasoning_state_conversion.STATE_PREFIX}'.encode()
 
 CLIENT_MARKS = tuple(f'"{row.member}"'.encode() for row in CLIENT_MEMBERS if row.face == "responses")
 """Byte strings of which a body contains at least one if it has members for a client's vendor."""
@@ -148,7 +148,7 @@ def _reasoning(raw: Raw, report: Report) -> Raw | None:
             report.drop("reasoning")
             return None
         return raw
-    if not item.encrypted_content.startswith(reasoning_state.STATE_PREFIX):
+    if not item.encrypted_content.startswith(reasoning_state_conversion.STATE_PREFIX):
         return raw
     made = read_state(item.encrypted_content)
     if item.encrypted_content == made.data:

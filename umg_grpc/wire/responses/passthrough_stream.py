@@ -6,10 +6,10 @@ from msgspec import Raw
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.json_decoding import is_present
-from umg_grpc.wire.core.lenient_numbers import Count
+from umg_grpc.wire.core.lenient_number_reading import Count
 from umg_grpc.wire.core.raw_json_edits import edit_values
 from umg_grpc.wire.core.repeated_stream_indexes import BlockIndexes
-from umg_grpc.wire.core.split_characters import decode
+from umg_grpc.wire.core.split_character_repair import decode
 from umg_grpc.wire.core.stream_decoder import DECODED_FRAME, FrameDecoder, ModelMember
 from umg_grpc.wire.errors.provider_errors import cut_off
 from umg_grpc.wire.responses.decode_output import (

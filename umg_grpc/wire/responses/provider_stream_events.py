@@ -7,9 +7,9 @@ from msgspec import Meta, Raw, Struct
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER
-from umg_grpc.wire.core.lenient_numbers import Count
+from umg_grpc.wire.core.lenient_number_reading import Count
 from umg_grpc.wire.core.logprobs import Logprob
-from umg_grpc.wire.core.tool_arguments import Arguments
+from umg_grpc.wire.core.tool_argument_objects import Arguments
 from umg_grpc.wire.errors.error_classification import ProviderError
 from umg_grpc.wire.errors.provider_errors import as_error, is_error
 from umg_grpc.wire.responses.decode_output import ContentPart, Head, ProviderResponse

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from umg_grpc.wire.core.function_tools import FunctionDefinition
-from umg_grpc.wire.core.unknown_fields import Fields, by_type
+from umg_grpc.wire.core.function_tool_encoding import FunctionDefinition
+from umg_grpc.wire.core.unknown_field_detection import Fields, by_type
 from umg_grpc.wire.responses import schema
 from umg_grpc.wire.responses.server_tools import SERVER_TOOLS
 from umg_grpc.wire.responses.tools import SEARCH_PREFIX, UNCARRIED_TOOLS

@@ -7,9 +7,9 @@ from msgspec import Raw
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject, replace_model_id
-from umg_grpc.wire.core.lenient_numbers import set_time
-from umg_grpc.wire.core.reasoning_state import STATE_PREFIX
-from umg_grpc.wire.core.split_characters import decode
+from umg_grpc.wire.core.lenient_number_reading import set_time
+from umg_grpc.wire.core.reasoning_state_conversion import STATE_PREFIX
+from umg_grpc.wire.core.split_character_repair import decode
 from umg_grpc.wire.errors.provider_errors import no_response, unreadable
 from umg_grpc.wire.responses.compacted_response import encode_compacted
 from umg_grpc.wire.responses.decode_output import (

@@ -10,10 +10,10 @@ from umg_grpc.wire.chat.provider_tool_names import tool_names
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.base64_media import OUTPUT_AUDIO_TYPES, decode_base64
 from umg_grpc.wire.core.json_decoding import is_present
-from umg_grpc.wire.core.lenient_numbers import count, position
+from umg_grpc.wire.core.lenient_number_reading import count, position
 from umg_grpc.wire.core.logprobs import decode_logprob
 from umg_grpc.wire.core.stream_decoder import EventDecoder
-from umg_grpc.wire.core.tool_arguments import arguments_text
+from umg_grpc.wire.core.tool_argument_objects import arguments_text
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.errors.provider_errors import cut_off, unreadable
 from umg_grpc.wire.responses.content_parts import decode_annotation

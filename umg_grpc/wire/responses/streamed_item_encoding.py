@@ -7,7 +7,7 @@ import pybase64
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject, json_text
-from umg_grpc.wire.core.text_buffers import Pieces
+from umg_grpc.wire.core.streamed_text_buffers import Pieces
 from umg_grpc.wire.responses.content_parts import encode_citation, encode_logprob
 from umg_grpc.wire.responses.decode_messages import compaction_item, image_item, shown_state
 from umg_grpc.wire.responses.encode_output import (

@@ -8,7 +8,7 @@ from msgspec import Raw, Struct
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.provider_tool_names import tool_names
 from umg_grpc.wire.core.json_decoding import JsonObject, parse
-from umg_grpc.wire.core.tool_arguments import Arguments, arguments_text
+from umg_grpc.wire.core.tool_argument_objects import Arguments, arguments_text
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.responses import schema, typed_client_tools
 

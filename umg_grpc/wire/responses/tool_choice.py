@@ -6,7 +6,7 @@ from msgspec import Raw
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.provider_tool_names import tool_names
-from umg_grpc.wire.core.function_tools import CHOICE_MODES, decode_choice_mode, encode_named_choice
+from umg_grpc.wire.core.function_tool_encoding import CHOICE_MODES, decode_choice_mode, encode_named_choice
 from umg_grpc.wire.core.json_decoding import JsonObject, is_present, json_text, missing, parse
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.dropped_fields_report import Report, foreign

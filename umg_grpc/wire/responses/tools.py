@@ -10,7 +10,7 @@ from msgspec import Raw
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.provider_tool_names import tool_names
-from umg_grpc.wire.core.function_tools import FunctionDefinition, decode_function
+from umg_grpc.wire.core.function_tool_encoding import FunctionDefinition, decode_function
 from umg_grpc.wire.core.json_decoding import (
     JsonObject,
     invalid,
@@ -21,9 +21,9 @@ from umg_grpc.wire.core.json_decoding import (
     parse,
     whole,
 )
-from umg_grpc.wire.core.json_schemas import json_schema
+from umg_grpc.wire.core.native_schema_conversion import json_schema
 from umg_grpc.wire.core.tool_name_conversion import ToolName, ToolNames, distinct_tools, name_of
-from umg_grpc.wire.core.tool_schemas import fit_parameters
+from umg_grpc.wire.core.tool_schema_dialects import fit_parameters
 from umg_grpc.wire.decoded_request_notes import RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report, foreign, omits
 from umg_grpc.wire.model_quirks import has_search_option, requests_search, supports_search

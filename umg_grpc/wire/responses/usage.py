@@ -4,8 +4,8 @@ from msgspec import Struct
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject
-from umg_grpc.wire.core.lenient_numbers import Count, completed, count
-from umg_grpc.wire.core.usage_sums import add_usage
+from umg_grpc.wire.core.lenient_number_reading import Count, completed, count
+from umg_grpc.wire.core.request_usage_sums import add_usage
 
 
 class InputDetails(Struct):

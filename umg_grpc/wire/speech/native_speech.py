@@ -11,12 +11,12 @@ from msgspec import Raw, Struct
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.audio_files import MEDIA_TYPES, audio_file
+from umg_grpc.wire.core.audio_file_properties import MEDIA_TYPES, audio_file
 from umg_grpc.wire.core.base64_media import normal_mime
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject
-from umg_grpc.wire.core.lenient_numbers import count
+from umg_grpc.wire.core.lenient_number_reading import count
 from umg_grpc.wire.core.provider_key_headers import NATIVE_KEY_HEADER
-from umg_grpc.wire.core.split_characters import decode
+from umg_grpc.wire.core.split_character_repair import decode
 from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.errors.provider_errors import is_error, unreadable

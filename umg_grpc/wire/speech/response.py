@@ -10,10 +10,10 @@ from msgspec import Raw, Struct
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.errors import error_members
-from umg_grpc.wire.core.audio_files import PCM_FORMAT, media_type
+from umg_grpc.wire.core.audio_file_properties import PCM_FORMAT, media_type
 from umg_grpc.wire.core.base64_media import normal_mime
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject
-from umg_grpc.wire.core.lenient_numbers import Count, count
+from umg_grpc.wire.core.lenient_number_reading import Count, count
 from umg_grpc.wire.core.sse import DONE_DATA, EVENT_STREAM, SseSplitter, frame, split
 from umg_grpc.wire.errors.provider_errors import as_error, cut_off, from_provider, is_error, no_response, unreadable
 from umg_grpc.wire.speech.request import format_of, wants_events

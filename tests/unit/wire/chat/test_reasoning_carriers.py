@@ -16,7 +16,7 @@ from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.knowledge.reasoning_carriers import REASONING_CARRIERS
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
-from umg_grpc.wire.chat import CHAT_FORMAT, reasoning_carriers
+from umg_grpc.wire.chat import CHAT_FORMAT, provider_reasoning_members
 from umg_grpc.wire.chat.schema import ChatMessage
 from umg_grpc.wire.chat.shared_response_fields import ProviderMessage
 
@@ -292,7 +292,7 @@ def test_a_state_is_sent_unless_the_provider_can_not_have_made_it(
 
 def test_a_stream_with_an_endless_state_takes_little_memory() -> None:
     text = "x" * 2**16
-    count = 2 * reasoning_carriers.MAX_STATE_BYTES // len(text)
+    count = 2 * provider_reasoning_members.MAX_STATE_BYTES // len(text)
     with within(4):
         response = streamed([{"reasoning_details": [piece(text=text, index=index)]} for index in range(count)])
     part = response.candidates[0].message.parts[0]
@@ -312,12 +312,12 @@ def test_a_state_is_known_again_after_a_client_has_written_it_anew() -> None:
     other = {"reasoning_details": [{"signature": "U0lH", "type": "reasoning.text", "text": "I think"}]}
     sent, returned = (whole(message).candidates[0].message.parts[0].state.data for message in (members, other))
     assert sent != returned
-    assert reasoning_carriers.identity(sent) == reasoning_carriers.identity(returned)
+    assert provider_reasoning_members.identity(sent) == provider_reasoning_members.identity(returned)
 
 
 @pytest.mark.parametrize("struct", [ProviderMessage, ChatMessage])
 def test_messages_have_a_field_for_each_carrier(struct: type[ProviderMessage] | type[ChatMessage]) -> None:
-    assert set(reasoning_carriers.MESSAGE_MEMBERS) <= set(struct.__struct_fields__)
+    assert set(provider_reasoning_members.MESSAGE_MEMBERS) <= set(struct.__struct_fields__)
 
 
 def test_each_carrier_has_a_source_and_a_date() -> None:

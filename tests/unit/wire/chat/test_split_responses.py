@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from umg_grpc.knowledge.reasoning_carriers import REASONING_CARRIERS
-from umg_grpc.wire.chat.split_responses import joined_body, joined_chunk
+from umg_grpc.wire.chat.split_choice_joining import joined_body, joined_chunk
 
 LISTS = ("tool_calls", "annotations", "images", *(row.member for row in REASONING_CARRIERS if row.merge != "replace"))
 TEXTS = ("content", "refusal", "reasoning_content", "reasoning", "reasoning_text")

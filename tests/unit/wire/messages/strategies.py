@@ -16,7 +16,7 @@ from tests.unit.wire.chat.strategies import (
 )
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
-from umg_grpc.wire.core.service_tiers import charged_tier
+from umg_grpc.wire.core.charged_service_tiers import charged_tier
 from umg_grpc.wire.messages.server_tools import OUR_CALL
 
 __all__ = ["requests", "responses"]

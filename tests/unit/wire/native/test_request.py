@@ -9,7 +9,7 @@ import pytest
 from tests.unit.wire.timing import within
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.reasoning_state import show
+from umg_grpc.wire.core.reasoning_state_conversion import show
 from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.native import NATIVE_FORMAT
 

@@ -5,7 +5,7 @@ import pytest
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.reasoning_state import read
+from umg_grpc.wire.core.reasoning_state_conversion import read
 from umg_grpc.wire.native import NATIVE_FORMAT
 
 Json = dict[str, object]

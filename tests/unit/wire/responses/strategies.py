@@ -17,7 +17,7 @@ from tests.unit.wire.chat.strategies import (
 )
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
-from umg_grpc.wire.core.service_tiers import charged_tier
+from umg_grpc.wire.core.charged_service_tiers import charged_tier
 from umg_grpc.wire.responses.encode_options import ENCRYPTED_INCLUDE, LOGPROBS_INCLUDE
 from umg_grpc.wire.responses.encode_output import SOURCES_INCLUDE
 from umg_grpc.wire.responses.tools import SEARCH_TYPES

@@ -9,7 +9,7 @@ import pytest
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.audio_files import audio_file, comment_of, duration_seconds
+from umg_grpc.wire.core.audio_file_properties import audio_file, comment_of, duration_seconds
 from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.speech import SPEECH_FORMAT
 from umg_grpc.wire.speech.native_speech import NATIVE_SPEECH

@@ -8,7 +8,7 @@ import pytest
 from http_facade.exchange.multipart_form_parser import parse_form
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.audio_files import audio_file
+from umg_grpc.wire.core.audio_file_properties import audio_file
 from umg_grpc.wire.core.multipart_forms import FormPart
 from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.transcriptions import TRANSCRIPTIONS_FORMAT, TRANSLATIONS_FORMAT

@@ -20,10 +20,10 @@ from umg_grpc.tokens import TokenCounter
 from umg_grpc.upstream.http.response_decoding import guarded
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
+from umg_grpc.wire.core.charged_service_tiers import charged_tier
 from umg_grpc.wire.core.content_derived_call_ids import ContentIds
-from umg_grpc.wire.core.finish_reasons import unknown_word
+from umg_grpc.wire.core.finish_reason_conversion import unknown_word
 from umg_grpc.wire.core.prompt_cache_lifetimes import selects_long_lifetime
-from umg_grpc.wire.core.service_tiers import charged_tier
 from umg_grpc.wire.core.stream_aggregator import read_whole_response
 from umg_grpc.wire.text_format_interface import BIG_BYTES
 

@@ -17,8 +17,8 @@ from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.upstream.http.response_decoding import guarded
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
-from umg_grpc.wire.core.finish_reasons import unknown_word
-from umg_grpc.wire.core.lenient_numbers import count
+from umg_grpc.wire.core.finish_reason_conversion import unknown_word
+from umg_grpc.wire.core.lenient_number_reading import count
 from umg_grpc.wire.core.stream_aggregator import FrameAggregator, ResponseAggregator, StreamAggregator
 from umg_grpc.wire.core.stream_memory_limits import FREE_BYTES, MemoryReservation
 

@@ -30,8 +30,8 @@ from umg_grpc.tokens import TokenCounter
 from umg_grpc.upstream.upstream_interfaces import TextCall, TextUpstream
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS, TEXT_UPSTREAMS
-from umg_grpc.wire.core.context_edits import EDITS_FIELD, ContextEdit, UnknownEdit
 from umg_grpc.wire.core.json_decoding import echo
+from umg_grpc.wire.core.requested_context_edits import EDITS_FIELD, ContextEdit, UnknownEdit
 from umg_grpc.wire.decoded_request_notes import DecodedRequest, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.protocol_choice import refusal_of

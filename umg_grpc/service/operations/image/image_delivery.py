@@ -16,7 +16,7 @@ from umg_grpc.store.blob_store import BlobStore
 from umg_grpc.upstream.caller_url_fetch import DIRECT_ROUTE, Fetcher, failed
 from umg_grpc.upstream.response_memory_budget import ResponseBudget
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.image_files import read_header, sniff_image
+from umg_grpc.wire.core.image_file_headers import read_header, sniff_image
 
 MAX_FETCHES = 4
 IMAGE_FIELD = "image"

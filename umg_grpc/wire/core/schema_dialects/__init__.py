@@ -7,7 +7,7 @@ from msgspec import Raw
 
 from umg_grpc.knowledge.quirks import SchemaDialect
 from umg_grpc.wire.core.json_decoding import JsonObject, invalid
-from umg_grpc.wire.core.json_schemas import json_schema
+from umg_grpc.wire.core.native_schema_conversion import json_schema
 from umg_grpc.wire.core.schema_dialects.keyword_changes import TooDeepError, for_gemini, for_moonshot
 from umg_grpc.wire.core.schema_dialects.subset_rules import CLAUDE_SUBSET, OPENAI_SUBSET
 from umg_grpc.wire.core.schema_dialects.vendor_subsets import SubsetEncoder, UnrepresentableError

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 from umg_grpc.wire.core.json_decoding import JsonObject
-from umg_grpc.wire.core.schema_dialects.literals import types_of
-from umg_grpc.wire.core.schema_dialects.references import definition_name, definitions_of
 from umg_grpc.wire.core.schema_dialects.schema_keywords import LISTED_SCHEMAS, NAMED_SCHEMAS, SINGLE_SCHEMAS
+from umg_grpc.wire.core.schema_dialects.schema_literals import types_of
+from umg_grpc.wire.core.schema_dialects.schema_references import definition_name, definitions_of
 
 MAX_LEVELS = 100
 """Depth down to which nested schemas are changed; deeper ones are sent unchanged."""

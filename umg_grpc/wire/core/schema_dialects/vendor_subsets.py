@@ -9,15 +9,15 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from umg_grpc.wire.core.json_decoding import JsonObject
-from umg_grpc.wire.core.schema_dialects.literals import are_disjoint, literals_of, type_of, types_of
-from umg_grpc.wire.core.schema_dialects.references import (
+from umg_grpc.wire.core.schema_dialects.schema_keywords import KEYWORD_CONSTRAINTS, described, json_of, sentence
+from umg_grpc.wire.core.schema_dialects.schema_literals import are_disjoint, literals_of, type_of, types_of
+from umg_grpc.wire.core.schema_dialects.schema_references import (
     ROOT_POINTER,
     definition_name,
     definitions_of,
     reference_to,
     uses_by_definition,
 )
-from umg_grpc.wire.core.schema_dialects.schema_keywords import KEYWORD_CONSTRAINTS, described, json_of, sentence
 from umg_grpc.wire.core.schema_dialects.subset_rules import Subset
 
 UNION_KEYWORDS = ("anyOf", "oneOf", "allOf")

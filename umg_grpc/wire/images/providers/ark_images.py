@@ -13,7 +13,7 @@ from umg_grpc.knowledge.families.image import MAX_GROUP, family_row, is_grouped
 from umg_grpc.knowledge.media_models import media_model
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject, any_value, is_present
-from umg_grpc.wire.core.lenient_numbers import Count, count
+from umg_grpc.wire.core.lenient_number_reading import Count, count
 from umg_grpc.wire.core.sse import SseEvent
 from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report

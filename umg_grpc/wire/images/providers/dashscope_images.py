@@ -15,8 +15,8 @@ from umg_grpc.knowledge.media_models import media_model
 from umg_grpc.knowledge.task_words import own_meaning
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject, is_present
-from umg_grpc.wire.core.lenient_numbers import Count, count
-from umg_grpc.wire.core.split_characters import decode
+from umg_grpc.wire.core.lenient_number_reading import Count, count
+from umg_grpc.wire.core.split_character_repair import decode
 from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.error_classification import (

@@ -10,7 +10,7 @@ from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.provider_errors import decode_error
 from umg_grpc.wire.images.provider_protocol_interface import ImageProtocol
 from umg_grpc.wire.images.providers.images_protocol_responses import ImagesStreamDecoder, decode_response
-from umg_grpc.wire.images.providers.multipart import encode_files
+from umg_grpc.wire.images.providers.multipart_image_encoding import encode_files
 from umg_grpc.wire.images.providers.request_encoding import (
     FlatRequest,
     add_set,

@@ -11,7 +11,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.families.image import is_grouped
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, any_value
-from umg_grpc.wire.core.lenient_numbers import Count, count
+from umg_grpc.wire.core.lenient_number_reading import Count, count
 from umg_grpc.wire.core.sse import SseEvent
 from umg_grpc.wire.errors.error_classification import FILTERED_CODES
 from umg_grpc.wire.errors.provider_errors import (

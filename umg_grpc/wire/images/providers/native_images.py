@@ -11,9 +11,9 @@ from msgspec import Raw, Struct
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.families.image import PlacedImage, placed_images, ratio_of, tier_of
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.image_files import PNG_TYPE
+from umg_grpc.wire.core.image_file_headers import PNG_TYPE
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject, invalid
-from umg_grpc.wire.core.lenient_numbers import count
+from umg_grpc.wire.core.lenient_number_reading import count
 from umg_grpc.wire.core.provider_key_headers import NATIVE_KEY_HEADER
 from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report

@@ -10,7 +10,7 @@ from msgspec import Raw
 from umg_grpc.knowledge.families.image import PlacedImage, is_grouped, placed_images
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.base64_media import normal_mime
-from umg_grpc.wire.core.image_files import PNG_TYPE, sniff_image
+from umg_grpc.wire.core.image_file_headers import PNG_TYPE, sniff_image
 from umg_grpc.wire.core.json_decoding import JsonObject, check_numbers, invalid
 from umg_grpc.wire.decoded_request_notes import RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable

@@ -11,9 +11,9 @@ from msgspec import Raw, Struct
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.base64_media import decode_base64
-from umg_grpc.wire.core.image_files import read_header, sniff_image
+from umg_grpc.wire.core.image_file_headers import read_header, sniff_image
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, is_present
-from umg_grpc.wire.core.lenient_numbers import count
+from umg_grpc.wire.core.lenient_number_reading import count
 from umg_grpc.wire.errors.provider_errors import unreadable
 
 NO_IMAGES = ": it has no images"

@@ -12,7 +12,7 @@ from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.images.providers import images_protocol
-from umg_grpc.wire.images.providers.multipart import encode_files
+from umg_grpc.wire.images.providers.multipart_image_encoding import encode_files
 from umg_grpc.wire.images.providers.request_encoding import add_set, as_url, extra_fields, flatten, report_others
 from umg_grpc.wire.images.providers.response_decoding import OUTPUT_NAMES
 from umg_grpc.wire.text_format_interface import UpstreamRequest

@@ -13,8 +13,8 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.core.json_decoding import any_value
-from umg_grpc.wire.core.lenient_numbers import LAST_SECOND
-from umg_grpc.wire.core.split_characters import decode
+from umg_grpc.wire.core.lenient_number_reading import LAST_SECOND
+from umg_grpc.wire.core.split_character_repair import decode
 from umg_grpc.wire.errors.provider_errors import is_error, unreadable
 from umg_grpc.wire.errors.secret_masking import without_secrets
 from umg_grpc.wire.video.provider_task_types import ProviderResult, ProviderStatus

@@ -17,7 +17,7 @@ from umg_grpc.wire.video import (
 )
 from umg_grpc.wire.video.provider_protocol_interface import ProviderRequest
 from umg_grpc.wire.video.provider_task_types import Submission
-from umg_grpc.wire.video.providers.content_items import content_items
+from umg_grpc.wire.video.providers.content_array_encoding import content_items
 from umg_grpc.wire.video.providers.image_roles import inputs_of
 from umg_grpc.wire.video.providers.media_encoding import address_or_data_url
 from umg_grpc.wire.video.providers.request_encoding import (

@@ -10,13 +10,13 @@ from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.knowledge.media_models import media_model
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject
-from umg_grpc.wire.core.lenient_numbers import count
+from umg_grpc.wire.core.lenient_number_reading import count
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.error_classification import ProviderError
 from umg_grpc.wire.errors.provider_errors import as_error, read_error
 from umg_grpc.wire.video.provider_protocol_interface import ProviderRequest, Statuses, StatusOrMore, VideoProtocol
 from umg_grpc.wire.video.provider_task_types import ProviderResult, ProviderStatus, ProviderTask, Submission
-from umg_grpc.wire.video.providers.content_items import content_items
+from umg_grpc.wire.video.providers.content_array_encoding import content_items
 from umg_grpc.wire.video.providers.errors import (
     BLOCKED_REASON,
     FAILED_REASON,

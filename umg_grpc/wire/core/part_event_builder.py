@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.response_to_events import part_to_events
-from umg_grpc.wire.core.split_characters import SurrogateJoiner
+from umg_grpc.wire.core.split_character_repair import SurrogateJoiner
 
 
 class PartEvents:

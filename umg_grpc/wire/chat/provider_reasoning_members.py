@@ -17,7 +17,7 @@ from msgspec import Raw
 from umg_grpc.knowledge.reasoning_carriers import REASONING_CARRIERS, ReasoningCarrier
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, ELEMENTS_DECODER, MEMBERS_DECODER, JsonObject, is_present
-from umg_grpc.wire.core.text_buffers import Pieces
+from umg_grpc.wire.core.streamed_text_buffers import Pieces
 
 State = dict[str, Raw]
 """Name of a carrier (a member that holds reasoning state, as the table names it) -> its value."""

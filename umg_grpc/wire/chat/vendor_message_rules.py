@@ -15,8 +15,8 @@ from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.wire.chat.document_parts import with_document_urls
 from umg_grpc.wire.chat.provider_tool_names import nine_character_id
 from umg_grpc.wire.chat.thought_signatures import with_placeholder_signatures
-from umg_grpc.wire.core.added_turns import ACKNOWLEDGED_TEXT, CONTINUE_TEXT, marked
 from umg_grpc.wire.core.agent_prompt_lines import INSTRUCTION_ROLES
+from umg_grpc.wire.core.inserted_turn_texts import ACKNOWLEDGED_TEXT, CONTINUE_TEXT, marked
 from umg_grpc.wire.core.json_decoding import JsonObject, parse
 from umg_grpc.wire.core.raw_json_edits import EACH_ELEMENT, edit_texts
 from umg_grpc.wire.dropped_fields_report import Report

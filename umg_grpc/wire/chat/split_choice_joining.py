@@ -8,7 +8,7 @@ from msgspec import Raw
 from umg_grpc.knowledge.reasoning_carriers import REASONING_CARRIERS
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.shared_response_fields import OVERRIDDEN_REASONS
-from umg_grpc.wire.core.finish_reasons import finish_reason_of
+from umg_grpc.wire.core.finish_reason_conversion import finish_reason_of
 from umg_grpc.wire.core.json_decoding import ELEMENTS_DECODER, MEMBERS_DECODER, is_present
 
 _STATE = [row for row in REASONING_CARRIERS if row.place == "message"]

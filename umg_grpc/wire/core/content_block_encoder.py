@@ -5,7 +5,7 @@ from typing import ClassVar, Generic, TypeVar, assert_never
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.provider_tool_call_ids import ProviderCallIds
-from umg_grpc.wire.core.tool_arguments import RAW_ARGUMENTS, call_arguments
+from umg_grpc.wire.core.tool_argument_objects import RAW_ARGUMENTS, call_arguments
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.dropped_fields_report import Report, unknown_part, untranslatable
 

@@ -8,10 +8,10 @@ from msgspec import Struct
 
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.added_turns import CONTINUE_TEXT, FILLER_TEXT, marked
 from umg_grpc.wire.core.agent_prompt_lines import without_client_lines
+from umg_grpc.wire.core.content_block_encoder import PartEncoder
+from umg_grpc.wire.core.inserted_turn_texts import CONTINUE_TEXT, FILLER_TEXT, marked
 from umg_grpc.wire.core.json_decoding import JsonObject
-from umg_grpc.wire.core.part_encoder import PartEncoder
 from umg_grpc.wire.core.unknown_role_messages import omits_turn
 from umg_grpc.wire.dropped_fields_report import Report, no_role, untranslatable
 
