@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
-from umg_grpc.knowledge.families.image import (
+from umg_grpc.knowledge.families.image_model_rules import (
     RATIO_PIXELS,
     SIZE_TIERS,
     ImageRules,

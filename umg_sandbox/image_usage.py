@@ -1,6 +1,6 @@
 """Usage of simulated image models: tokens for the families `famG` and `imgC`, numbers of images for all others."""
 
-from umg_grpc.knowledge.families.image import ImageRules
+from umg_grpc.knowledge.families.image_model_rules import ImageRules
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.lenient_number_reading import count
 from umg_sandbox.image_drawing import Drawing

@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Sequence
 
-from umg_grpc.knowledge.families.image import RATIO_PIXELS, one_of
+from umg_grpc.knowledge.families.image_model_rules import RATIO_PIXELS, one_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import invalid
 from umg_sandbox.image_drawing import PILLOW_FORMATS, Drawing

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.knowledge.model_catalogue import describe
-from umg_grpc.knowledge.quirks import NO_CHANNEL_QUIRKS, ChannelQuirks
+from umg_grpc.knowledge.model_quirk_definitions import NO_CHANNEL_QUIRKS, ChannelQuirks
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import lenient_number_reading

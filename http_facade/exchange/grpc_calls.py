@@ -11,9 +11,9 @@ from http_facade.exchange.credentials import credentials
 from http_facade.exchange.early_acknowledgement import acknowledge
 from http_facade.exchange.http_exchange import TIMEOUT_FIELD, TRACEPARENT_FIELD, HttpExchange
 from umg_grpc.base.grpc_status import has_status_of
+from umg_grpc.knowledge.agent_detection import AGENT_HEADER, agent_of
 from umg_grpc.knowledge.agent_sessions import AGENT_HEADERS, MAX_CHARACTERS, SESSION_HEADERS
-from umg_grpc.knowledge.agents import AGENT_HEADER, agent_of
-from umg_grpc.knowledge.client_headers import HEADER_FACES, RESPONSE_HEADERS, request_names
+from umg_grpc.knowledge.vendor_client_headers import HEADER_FACES, RESPONSE_HEADERS, request_names
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import TEXT_FACES
 from umg_grpc.wire.core.gateway_headers import (

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from umg_grpc.knowledge.model_facts import EFFORT_ORDER
+from umg_grpc.knowledge.model_fact_types import EFFORT_ORDER
 from umg_grpc.knowledge.model_id_spellings import spellings
-from umg_grpc.knowledge.public_prices.cost_map import MODEL_VENDORS
+from umg_grpc.knowledge.public_prices.litellm_cost_map import MODEL_VENDORS
 
 COMMON_EFFORTS = frozenset({"low", "medium", "high"})
 """Efforts that each model with efforts accepts, unless a flag excludes them."""

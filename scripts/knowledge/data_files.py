@@ -9,10 +9,10 @@ from scripts.knowledge.cost_map import model_rows
 from scripts.knowledge.litellm_models import source_model_rows
 from scripts.knowledge.packages import LICENCE, installed
 from scripts.knowledge.public_prices import providers
-from umg_grpc.knowledge.public_prices import cost_map, genai_prices
-from umg_grpc.knowledge.public_prices.merging import Rows as PriceRows
-from umg_grpc.knowledge.public_prices.merging import merged
-from umg_grpc.knowledge.source_packages import DATA_PACKAGES, Package
+from umg_grpc.knowledge.price_data_packages import DATA_PACKAGES, Package
+from umg_grpc.knowledge.public_prices import genai_prices, litellm_cost_map
+from umg_grpc.knowledge.public_prices.price_row_merging import Rows as PriceRows
+from umg_grpc.knowledge.public_prices.price_row_merging import merged
 
 KEYS = ("vendor", "provider", "model", "mode")
 """Members that identify a row."""
@@ -38,7 +38,7 @@ def public_prices() -> tuple[PriceRows, PriceRows]:
     models, prices = DATA_PACKAGES["generated_models"], DATA_PACKAGES["generated_prices"]
     return (
         genai_prices.price_rows(providers(_data(prices).read_text()), prices.as_of),
-        cost_map.price_rows(json.loads(_data(models).read_text())),
+        litellm_cost_map.price_rows(json.loads(_data(models).read_text())),
     )
 
 

@@ -5,7 +5,7 @@ import zipfile
 from pathlib import Path
 
 from tests.world.sdk.runner import packages, wheels
-from umg_grpc.knowledge.source_packages import DATA_PACKAGES
+from umg_grpc.knowledge.price_data_packages import DATA_PACKAGES
 
 ROOT = Path(__file__).resolve().parents[2]
 LOCK = ROOT / "requirements" / "knowledge.lock"

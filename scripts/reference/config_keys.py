@@ -27,7 +27,7 @@ from umg_grpc.config.config_values import (
     VideoTaskConfig,
 )
 from umg_grpc.config.file_sections import ConfigEntry, Fallbacks
-from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.knowledge.model_quirk_definitions import Quirks
 
 VALUES: Mapping[type[ConfigEntry], type] = {
     file_schema._File: Config,

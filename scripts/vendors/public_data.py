@@ -11,11 +11,11 @@ from scripts.knowledge.cost_map import model_rows
 from scripts.knowledge.public_prices import providers
 from scripts.vendors.findings import Finding
 from umg_grpc.knowledge.data_files import DATA_FOLDER
-from umg_grpc.knowledge.known_models import find
-from umg_grpc.knowledge.presets import PROVIDER_PRESETS
+from umg_grpc.knowledge.model_facts_by_id import find
+from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS
 from umg_grpc.knowledge.public_prices import genai_prices
-from umg_grpc.knowledge.public_prices.cost_map import price_rows as prices_of_cost_map
-from umg_grpc.knowledge.public_prices.merging import MODEL_MAKERS, Rows, is_equal
+from umg_grpc.knowledge.public_prices.litellm_cost_map import price_rows as prices_of_cost_map
+from umg_grpc.knowledge.public_prices.price_row_merging import MODEL_MAKERS, Rows, is_equal
 from umg_grpc.knowledge.shipped_prices import price_ids
 
 COST_MAP = "litellm"

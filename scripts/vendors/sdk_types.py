@@ -13,7 +13,7 @@ from pathlib import Path
 
 from scripts.vendors.findings import Finding
 from scripts.vendors.python_types import Member, PackageTypes, Vocabulary
-from umg_grpc.knowledge.finish_reasons import meaning_of
+from umg_grpc.knowledge.finish_reason_words import meaning_of
 from umg_grpc.knowledge.provider_quirks import known
 
 WIRE = Path(__file__).resolve().parents[2] / "umg_grpc" / "wire"

@@ -22,7 +22,7 @@ from tests.support.gateways import KEY, running
 from tests.support.serving import serving
 from umg_grpc.config import parse
 from umg_grpc.config.guards import GUARD_KINDS
-from umg_grpc.knowledge.guarded_patterns import GUARDED_PATTERNS, PATTERN_SETS
+from umg_grpc.knowledge.sensitive_text_patterns import GUARDED_PATTERNS, PATTERN_SETS
 from umg_grpc.service.guardrails.guard_driver import GUARD_DECISIONS
 from umg_grpc.v1 import pb
 

@@ -8,7 +8,7 @@ from tests.docs.tables import DOCS, quoted, rows
 from tests.support.providers.images.image_file_texts import png
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import parse
-from umg_grpc.knowledge.families.image import FAMILY_FIELDS, IMAGE_MODELS
+from umg_grpc.knowledge.families.image_model_rules import FAMILY_FIELDS, IMAGE_MODELS
 from umg_grpc.upstream.http.image_generation import MAX_CONCURRENT_CALLS
 from umg_grpc.upstream.http.image_tasks import MAX_FAILED_QUERIES
 from umg_grpc.upstream.http.image_url_inlining import MAX_CONCURRENT, MAX_TOTAL_BYTES

@@ -9,7 +9,7 @@ from http_facade.routes import DEPLOYMENT_ROUTES, ROUTE_TABLE, Shape
 from tests.docs.tables import DOCS, quoted, rows
 from tests.documents.spec.callers import frames_of
 from tests.support.callers.api import ApiClient
-from umg_grpc.knowledge.families.image import (
+from umg_grpc.knowledge.families.image_model_rules import (
     FAMILY_FIELDS,
     GENERAL_RULES,
     IMAGE_MODELS,

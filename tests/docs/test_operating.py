@@ -23,8 +23,8 @@ from umg_grpc.config.channel_quirks import QuirksEntry
 from umg_grpc.config.channels import served_protocols
 from umg_grpc.config.file_schema import _File
 from umg_grpc.config.model_settings import _CapabilitiesEntry, _SettingsEntry
-from umg_grpc.knowledge.families.text import CHAT_FIELDS, MODEL_OWNERS, TEXT_FAMILIES, split_suffix
-from umg_grpc.knowledge.quirks import Quirks, SearchWithFunctions
+from umg_grpc.knowledge.families.text_model_rules import CHAT_FIELDS, MODEL_OWNERS, TEXT_FAMILIES, split_suffix
+from umg_grpc.knowledge.model_quirk_definitions import Quirks, SearchWithFunctions
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_UPSTREAMS
 from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS, EMBEDDING_UPSTREAMS

@@ -7,7 +7,7 @@ import pytest
 from tests.docs.tables import DOCS, quoted
 from umg_grpc.cli.provider_texts import KIND_TITLES
 from umg_grpc.config import parse
-from umg_grpc.knowledge.presets import PROVIDER_PRESETS, Provider
+from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS, Provider
 
 PAGE = (DOCS / "providers.md").read_text(encoding="utf-8")
 PRESETS = PAGE[PAGE.index("\n## Presets") :]

@@ -19,9 +19,9 @@ from tests.support.processes import Served, run
 from tests.world.sdk.node_runner import NODE, installed
 from tests.world.sdk.runner import installed_or_skipped
 from umg_grpc.config import parse
-from umg_grpc.knowledge.families.image import IMAGE_FAMILIES
-from umg_grpc.knowledge.families.text import TEXT_FAMILIES
-from umg_grpc.knowledge.families.video import VIDEO_FAMILIES
+from umg_grpc.knowledge.families.image_model_rules import IMAGE_FAMILIES
+from umg_grpc.knowledge.families.text_model_rules import TEXT_FAMILIES
+from umg_grpc.knowledge.families.video_model_rules import VIDEO_FAMILIES
 from umg_grpc.process.service_factory import SERVICE_NAMES
 
 ROOT = Path(__file__).parents[2]

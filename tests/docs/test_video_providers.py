@@ -10,8 +10,8 @@ from tests.docs.tables import DOCS, quoted, rows, section
 from tests.support.videos import image, submission
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import AccessKeyAuth, JwtAuth, ServiceAccountAuth, parse
-from umg_grpc.knowledge.media_models import media_model
-from umg_grpc.knowledge.task_words import ALL_PROTOCOLS, TASK_WORDS
+from umg_grpc.knowledge.media_model_rules import media_model
+from umg_grpc.knowledge.task_state_words import ALL_PROTOCOLS, TASK_WORDS
 from umg_grpc.knowledge.video_member_places import video_places
 from umg_grpc.service.video_tasks import stalled_tasks
 from umg_grpc.service.video_tasks.poll_outcomes import LOST_ATTEMPTS, RESULT_ATTEMPTS

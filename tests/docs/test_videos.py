@@ -4,7 +4,7 @@ import re
 
 from http_facade.routes import VIDEO_ROUTES, Shape
 from tests.docs.tables import DOCS, quoted, rows, section
-from umg_grpc.knowledge.families.video import DOCUMENTED_MODELS, ENTRY_RULES, Entry, Rules
+from umg_grpc.knowledge.families.video_model_rules import DOCUMENTED_MODELS, ENTRY_RULES, Entry, Rules
 from umg_grpc.service.video_tasks.task_lookup import POLL_AFTER, POLL_SECONDS
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video import (

@@ -8,7 +8,7 @@ from tests.support.providers.raw import PATIENT
 from tests.support.providers.server import KEY
 from umg_grpc.base.egress_rules import EgressRules
 from umg_grpc.base.host_list_entries import parse_place
-from umg_grpc.knowledge.families.video import video_family
+from umg_grpc.knowledge.families.video_model_rules import video_family
 from umg_grpc.upstream.caller_url_fetch import Fetcher
 from umg_grpc.upstream.http.provider_connection import HttpChannel
 from umg_grpc.upstream.http.provider_endpoints import ProviderEndpoint, RotatingEndpoints

@@ -24,7 +24,7 @@ from umg_grpc.cli.common_flags import AdminTarget
 from umg_grpc.cli.model_restriction_report import print_restrictions
 from umg_grpc.cli.text_tables import print_line, print_table
 from umg_grpc.config import Config
-from umg_grpc.knowledge.prices import (
+from umg_grpc.knowledge.price_calculation import (
     AUDIO_SECOND,
     CHARACTER_UNIT,
     IMAGE_UNIT,

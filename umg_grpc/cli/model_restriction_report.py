@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping
 
 from umg_grpc.cli.price_texts import row_text
 from umg_grpc.cli.text_tables import print_line, print_table
-from umg_grpc.knowledge.known_models import FoundModel, find
-from umg_grpc.knowledge.member_dialects import dialect_of, dialects_at
+from umg_grpc.knowledge.model_facts_by_id import FoundModel, find
 from umg_grpc.knowledge.quirk_sources import QuirkSource, quirk_sources, set_names
 from umg_grpc.knowledge.shipped_prices import PriceFile, price_row, price_source
 from umg_grpc.knowledge.vendor_addresses import vendor_of
+from umg_grpc.knowledge.vendor_member_dialects import dialect_of, dialects_at
 from umg_grpc.routing import Target
 
 MAX_LISTED = 8

@@ -12,7 +12,7 @@ def providers(name: Annotated[str | None, typer.Argument(help="Show all values o
     """List the providers that a channel can name: `provider: NAME` fills in its address, protocols and models."""
     from umg_grpc.cli.provider_texts import details, table
     from umg_grpc.config.yaml_conversion import similar
-    from umg_grpc.knowledge.presets import PROVIDER_PRESETS
+    from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS
 
     if name is None:
         print(table())

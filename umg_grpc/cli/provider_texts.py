@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from textwrap import fill
 from types import MappingProxyType
 
-from umg_grpc.knowledge.presets import PROVIDER_PRESETS, Kind, Provider
+from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS, Kind, Provider
 
 TEXT_WIDTH = 80
 KIND_TITLES: Mapping[Kind, str] = MappingProxyType(

@@ -19,10 +19,10 @@ from umg_grpc.cli.environment_proxy import proxy_handler
 from umg_grpc.cli.price_texts import price_text, row_text
 from umg_grpc.cli.text_tables import print_line, print_table
 from umg_grpc.config import Config
-from umg_grpc.knowledge.price_files import changes, named, read_price_file, updated_rows
-from umg_grpc.knowledge.price_rates import describe
-from umg_grpc.knowledge.price_rows import FilePrice, UnitPrices, messages_of, rates_of
-from umg_grpc.knowledge.prices import Rate
+from umg_grpc.knowledge.conditional_price_rates import describe
+from umg_grpc.knowledge.operator_price_files import changes, named, read_price_file, updated_rows
+from umg_grpc.knowledge.price_calculation import Rate
+from umg_grpc.knowledge.public_price_rows import FilePrice, UnitPrices, messages_of, rates_of
 from umg_grpc.knowledge.shipped_prices import (
     NO_FILE,
     SHIPPED_PRICES,

@@ -17,7 +17,7 @@ from umg_grpc.cli.admin_connection import opened
 from umg_grpc.cli.common_flags import AdminTarget
 from umg_grpc.cli.keys import all_keys
 from umg_grpc.cli.text_tables import bars, print_table
-from umg_grpc.knowledge.prices import REQUEST_UNIT
+from umg_grpc.knowledge.price_calculation import REQUEST_UNIT
 from umg_grpc.v1 import pb
 from umg_grpc.wire.protobuf_json import enum_names
 

@@ -22,7 +22,7 @@ from umg_grpc.base.shell_quoting import shell_word
 from umg_grpc.cli.chat import CONTROL_CHARACTERS
 from umg_grpc.cli.gateway_connection import GrpcTarget
 from umg_grpc.cli.text_tables import print_table
-from umg_grpc.knowledge.families.video import ENTRY_RULES, Rules
+from umg_grpc.knowledge.families.video_model_rules import ENTRY_RULES, Rules
 from umg_grpc.v1 import pb, rpc
 
 TERMINAL_STATES = frozenset({pb.VIDEO_TASK_STATE_SUCCEEDED, pb.VIDEO_TASK_STATE_FAILED, pb.VIDEO_TASK_STATE_CANCELLED})

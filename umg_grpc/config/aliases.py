@@ -6,7 +6,7 @@ from umg_grpc.config.channels import MODEL_ID
 from umg_grpc.config.config_values import ModelInfo
 from umg_grpc.config.model_index import ModelIndex
 from umg_grpc.config.yaml_document import Path, YamlDocument
-from umg_grpc.knowledge.families.text import family_of, split_suffix
+from umg_grpc.knowledge.families.text_model_rules import family_of, split_suffix
 
 
 def aliases(

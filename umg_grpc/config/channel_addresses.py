@@ -8,7 +8,7 @@ from umg_grpc.config.value_parsers import url
 from umg_grpc.config.yaml_conversion import any_of
 from umg_grpc.config.yaml_document import Path, YamlDocument
 from umg_grpc.knowledge.cloud_call_shapes import call_shape
-from umg_grpc.knowledge.presets import Provider
+from umg_grpc.knowledge.provider_presets import Provider
 from umg_grpc.knowledge.vendor_addresses import vendor_of
 from umg_grpc.operations.provider_call_paths import call_path
 

@@ -25,7 +25,7 @@ from umg_grpc.config.file_sections import (
 from umg_grpc.config.value_parsers import PRINTABLE_TEXT
 from umg_grpc.config.yaml_document import Path, YamlDocument
 from umg_grpc.knowledge.cloud_credentials import shown_by, token_scope
-from umg_grpc.knowledge.presets import SERVICE_ACCOUNT_FILE, Provider
+from umg_grpc.knowledge.provider_presets import SERVICE_ACCOUNT_FILE, Provider
 
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 HEADER_VALUE = re.compile(r"[ -~\t]*")

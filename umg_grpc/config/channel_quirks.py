@@ -6,8 +6,7 @@ import msgspec
 
 from umg_grpc.config.file_sections import ConfigEntry
 from umg_grpc.config.yaml_document import Path, YamlDocument
-from umg_grpc.knowledge.client_headers import HEADER_OWNERS
-from umg_grpc.knowledge.quirks import (
+from umg_grpc.knowledge.model_quirk_definitions import (
     HASH_CHARACTERS,
     NO_QUIRKS,
     Breakpoints,
@@ -21,6 +20,7 @@ from umg_grpc.knowledge.quirks import (
     Thinking,
     ToolChoices,
 )
+from umg_grpc.knowledge.vendor_client_headers import HEADER_OWNERS
 from umg_grpc.v1.limits import MAX_COUNT
 
 Characters = Annotated[int, msgspec.Meta(ge=1, le=4096)]

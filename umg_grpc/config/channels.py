@@ -19,7 +19,7 @@ from umg_grpc.config.price_settings import price_region, unpriced
 from umg_grpc.config.value_parsers import family, url
 from umg_grpc.config.yaml_conversion import any_of, read_entry, similar
 from umg_grpc.config.yaml_document import Path, Value, YamlDocument
-from umg_grpc.knowledge.presets import PROVIDER_PRESETS, Provider
+from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS, Provider
 from umg_grpc.operations import OPERATIONS_BY_VALUE, ModelOperation
 from umg_grpc.operations.image import IMAGE_GENERATION
 from umg_grpc.operations.protocols import (

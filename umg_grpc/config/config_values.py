@@ -23,8 +23,8 @@ from umg_grpc.config.file_sections import (
     Tls,
 )
 from umg_grpc.config.network_addresses import Address
-from umg_grpc.knowledge.guarded_patterns import GuardedPattern
-from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
+from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks
+from umg_grpc.knowledge.sensitive_text_patterns import GuardedPattern
 from umg_grpc.knowledge.shipped_prices import NO_FILE, PriceFile
 from umg_grpc.v1 import pb
 from umg_grpc.wire.provider_protocols import has_cache_marks, needs_cache_marks

@@ -15,7 +15,7 @@ from umg_grpc.config.model_index import ModelIndex
 from umg_grpc.config.value_parsers import url
 from umg_grpc.config.yaml_conversion import any_of, read_entry
 from umg_grpc.config.yaml_document import Path, YamlDocument
-from umg_grpc.knowledge.guarded_patterns import (
+from umg_grpc.knowledge.sensitive_text_patterns import (
     GUARDED_PATTERNS,
     MAX_BLANKS,
     PATTERN_SETS,

@@ -6,7 +6,15 @@ from collections.abc import Iterator, Mapping
 from umg_grpc.base.credits import MICRO_CREDITS
 from umg_grpc.config.yaml_conversion import any_of
 from umg_grpc.config.yaml_document import Path, YamlDocument
-from umg_grpc.knowledge.prices import MEDIA_UNITS, PRICED_UNITS, REQUEST_UNIT, Item, Unit, Variant, variant_of
+from umg_grpc.knowledge.price_calculation import (
+    MEDIA_UNITS,
+    PRICED_UNITS,
+    REQUEST_UNIT,
+    Item,
+    Unit,
+    Variant,
+    variant_of,
+)
 from umg_grpc.knowledge.shipped_prices import price_regions
 from umg_grpc.v1 import pb
 

@@ -7,9 +7,9 @@ from urllib.parse import SplitResult, parse_qsl, urlsplit
 from umg_grpc.base.time_units import UNIT_SECONDS
 from umg_grpc.config.network_addresses import Address
 from umg_grpc.config.yaml_document import Path, YamlDocument
-from umg_grpc.knowledge.families.image import IMAGE_FAMILIES
-from umg_grpc.knowledge.families.text import TEXT_FAMILIES
-from umg_grpc.knowledge.families.video import VIDEO_FAMILIES
+from umg_grpc.knowledge.families.image_model_rules import IMAGE_FAMILIES
+from umg_grpc.knowledge.families.text_model_rules import TEXT_FAMILIES
+from umg_grpc.knowledge.families.video_model_rules import VIDEO_FAMILIES
 
 BYTE_UNITS = {"": 1, "B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3, "TiB": 1024**4}
 BYTE_UNITS |= {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}

@@ -11,7 +11,7 @@ import msgspec
 from umg_grpc.config.config_values import Channel, GuardRow
 from umg_grpc.config.file_sections import AccessKeyAuth, Auth, ConfigEntry, Log
 from umg_grpc.config.yaml_document import Path, Value, YamlDocument
-from umg_grpc.knowledge.quirks import SearchWithFunctions
+from umg_grpc.knowledge.model_quirk_definitions import SearchWithFunctions
 
 KEY_CHOICES = {
     "kind": tuple(str(kind.__struct_config__.tag) for kind in get_args(Auth)),

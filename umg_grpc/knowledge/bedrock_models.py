@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec import Struct
 
 from umg_grpc.knowledge.data_files import read_rows
-from umg_grpc.knowledge.known_models import FOUND_MODELS
+from umg_grpc.knowledge.model_facts_by_id import FOUND_MODELS
 
 
 class BedrockModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from umg_grpc.knowledge.model_facts import ModelFacts, in_common
+from umg_grpc.knowledge.model_fact_types import ModelFacts, in_common
 from umg_grpc.v1 import pb
 
 INPUT_MEDIA = ("image", "file", "audio", "video")

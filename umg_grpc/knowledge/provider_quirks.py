@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 from msgspec import Struct, structs
 
 from umg_grpc.knowledge.data_files import read_rows
-from umg_grpc.knowledge.known_models import FOUND_MODELS, find
-from umg_grpc.knowledge.model_facts import FACT_NAMES, NO_FACTS, ModelFacts
-from umg_grpc.knowledge.presets import PROVIDER_PRESETS
-from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks, SystemPlace
+from umg_grpc.knowledge.model_fact_types import FACT_NAMES, NO_FACTS, ModelFacts
+from umg_grpc.knowledge.model_facts_by_id import FOUND_MODELS, find
+from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks, SystemPlace
+from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS
 from umg_grpc.knowledge.vendor_addresses import vendor_of
 
 

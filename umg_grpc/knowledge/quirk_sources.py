@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from msgspec import structs
 
-from umg_grpc.knowledge.known_models import find
-from umg_grpc.knowledge.model_facts import NO_FACTS
+from umg_grpc.knowledge.model_fact_types import NO_FACTS
+from umg_grpc.knowledge.model_facts_by_id import find
+from umg_grpc.knowledge.model_quirk_definitions import QUIRK_NAMES, Quirks
 from umg_grpc.knowledge.provider_quirks import quirks_of, rows_of
-from umg_grpc.knowledge.quirks import QUIRK_NAMES, Quirks
 from umg_grpc.knowledge.vendor_addresses import vendor_of
 
 

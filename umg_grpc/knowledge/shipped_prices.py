@@ -9,9 +9,16 @@ from functools import cache, lru_cache
 
 from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.knowledge.model_id_spellings import spellings
-from umg_grpc.knowledge.price_rows import REGIONAL_TIER, FilePrice, ShippedPrice, UnitPrices, messages_of, rates_of
-from umg_grpc.knowledge.prices import FREE_PRICES, Prices, price_list
-from umg_grpc.knowledge.source_packages import DATA_PACKAGES
+from umg_grpc.knowledge.price_calculation import FREE_PRICES, Prices, price_list
+from umg_grpc.knowledge.price_data_packages import DATA_PACKAGES
+from umg_grpc.knowledge.public_price_rows import (
+    REGIONAL_TIER,
+    FilePrice,
+    ShippedPrice,
+    UnitPrices,
+    messages_of,
+    rates_of,
+)
 from umg_grpc.knowledge.vendor_addresses import CLOSED_MAKERS, OPEN_MAKERS, is_closed
 from umg_grpc.v1 import pb
 

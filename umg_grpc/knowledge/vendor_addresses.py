@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from umg_grpc.knowledge.data_files import read_rows
-from umg_grpc.knowledge.presets import PROVIDER_PRESETS
+from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS
 
 CLOSED_MAKERS = ("openai", "anthropic", "gemini", "xai", "voyage")
 """Vendors whose models can be called only by their own API."""

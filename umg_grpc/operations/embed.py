@@ -2,7 +2,7 @@
 
 import re
 
-from umg_grpc.knowledge.prices import INPUT_TOKEN, REQUEST_UNIT
+from umg_grpc.knowledge.price_calculation import INPUT_TOKEN, REQUEST_UNIT
 from umg_grpc.operations.operation_row import AttemptTelemetry, UnaryOperation
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.provider_key_headers import NATIVE_KEY_HEADER

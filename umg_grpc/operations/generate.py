@@ -1,6 +1,6 @@
 """Generation of text, and the count of the tokens of its input."""
 
-from umg_grpc.knowledge.prices import INPUT_TOKEN, OUTPUT_TOKEN, REQUEST_UNIT
+from umg_grpc.knowledge.price_calculation import INPUT_TOKEN, OUTPUT_TOKEN, REQUEST_UNIT
 from umg_grpc.operations.operation_row import AttemptTelemetry, Operation
 from umg_grpc.v1 import pb
 from umg_grpc.wire.provider_protocols import TEXT_PROTOCOLS

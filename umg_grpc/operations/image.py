@@ -2,7 +2,7 @@
 
 import re
 
-from umg_grpc.knowledge.prices import IMAGE_OUTPUT, IMAGE_UNIT, REQUEST_UNIT
+from umg_grpc.knowledge.price_calculation import IMAGE_OUTPUT, IMAGE_UNIT, REQUEST_UNIT
 from umg_grpc.operations.operation_row import AttemptTelemetry, Operation
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.provider_key_headers import NATIVE_KEY_HEADER

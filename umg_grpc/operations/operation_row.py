@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from google.protobuf.message import Message
 
-from umg_grpc.knowledge.prices import Prices, Unit
+from umg_grpc.knowledge.price_calculation import Prices, Unit
 from umg_grpc.v1 import pb
 from umg_grpc.wire.provider_protocols import ProviderProtocol
 

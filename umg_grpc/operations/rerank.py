@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from umg_grpc.knowledge.prices import INPUT_TOKEN, REQUEST_UNIT, SEARCH_UNIT, Unit
+from umg_grpc.knowledge.price_calculation import INPUT_TOKEN, REQUEST_UNIT, SEARCH_UNIT, Unit
 from umg_grpc.operations.operation_row import AttemptTelemetry, UnaryOperation
 from umg_grpc.v1 import pb
 from umg_grpc.wire.provider_model_lists import OPENAI_LIST

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from umg_grpc.knowledge.prices import AUDIO_OUTPUT, CHARACTER_UNIT, INPUT_TOKEN, REQUEST_UNIT, Prices, Unit
+from umg_grpc.knowledge.price_calculation import AUDIO_OUTPUT, CHARACTER_UNIT, INPUT_TOKEN, REQUEST_UNIT, Prices, Unit
 from umg_grpc.operations.operation_row import AttemptTelemetry, StreamedMethod, UnaryOperation
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT

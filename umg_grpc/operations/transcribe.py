@@ -4,7 +4,15 @@ import math
 import re
 from collections.abc import Mapping
 
-from umg_grpc.knowledge.prices import AUDIO_INPUT, AUDIO_SECOND, INPUT_TOKEN, OUTPUT_TOKEN, REQUEST_UNIT, Prices, Unit
+from umg_grpc.knowledge.price_calculation import (
+    AUDIO_INPUT,
+    AUDIO_SECOND,
+    INPUT_TOKEN,
+    OUTPUT_TOKEN,
+    REQUEST_UNIT,
+    Prices,
+    Unit,
+)
 from umg_grpc.operations.operation_row import AttemptTelemetry, StreamedMethod, UnaryOperation
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT

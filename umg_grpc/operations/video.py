@@ -2,7 +2,7 @@
 
 import re
 
-from umg_grpc.knowledge.prices import OUTPUT_TOKEN, REQUEST_UNIT, VIDEO_SECOND, VIDEO_UNIT
+from umg_grpc.knowledge.price_calculation import OUTPUT_TOKEN, REQUEST_UNIT, VIDEO_SECOND, VIDEO_UNIT
 from umg_grpc.operations.operation_row import AttemptTelemetry, Operation
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.provider_key_headers import NATIVE_KEY_HEADER

@@ -28,7 +28,7 @@ from umg_grpc.config.channel_auth import signature_scope
 from umg_grpc.config.channel_proxies import proxy_url
 from umg_grpc.config.config_values import DIRECT_ROUTE
 from umg_grpc.config.model_settings import vector_lengths
-from umg_grpc.knowledge.member_dialects import dialects_at
+from umg_grpc.knowledge.vendor_member_dialects import dialects_at
 from umg_grpc.operations import UNARY_OPERATIONS
 from umg_grpc.process.channel_file_checks import check_extra, own_account_file, service_account, tls_context
 from umg_grpc.process.cloud_signers import CloudSigners

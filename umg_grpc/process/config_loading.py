@@ -48,7 +48,7 @@ def with_price_file(config: "Config", data: Path) -> "Config":
         content = path.read_bytes()
     except FileNotFoundError:
         return config
-    from umg_grpc.knowledge.price_files import read_price_file
+    from umg_grpc.knowledge.operator_price_files import read_price_file
 
     try:
         return replace(config, public_prices=read_price_file(content))

@@ -4,7 +4,7 @@ from datetime import date, timedelta
 
 from umg_grpc.base.printable_text import printable
 from umg_grpc.config import Config
-from umg_grpc.knowledge.retirements import WARNING_DAYS, retirement_of
+from umg_grpc.knowledge.model_retirement_dates import WARNING_DAYS, retirement_of
 from umg_grpc.knowledge.vendor_addresses import vendor_of
 
 

@@ -7,12 +7,12 @@ from datetime import UTC, date, datetime, time, timedelta
 from umg_grpc.config import Channel, Config
 from umg_grpc.config.fallbacks import fallbacks_of
 from umg_grpc.config.file_sections import Fallbacks, ModelLimits
-from umg_grpc.knowledge.families.text import FamilyModel, Suffix, family_model
-from umg_grpc.knowledge.known_models import find
+from umg_grpc.knowledge.families.text_model_rules import FamilyModel, Suffix, family_model
 from umg_grpc.knowledge.model_catalogue import describe
 from umg_grpc.knowledge.model_descriptions import describe_known
-from umg_grpc.knowledge.prices import FREE_PRICES, Prices, price_list
-from umg_grpc.knowledge.retirements import WARNING_DAYS
+from umg_grpc.knowledge.model_facts_by_id import find
+from umg_grpc.knowledge.model_retirement_dates import WARNING_DAYS
+from umg_grpc.knowledge.price_calculation import FREE_PRICES, Prices, price_list
 from umg_grpc.knowledge.vendor_addresses import vendor_of
 from umg_grpc.operations import OPERATION_ROWS
 from umg_grpc.routing.channel_target import Target, formats_of, is_own

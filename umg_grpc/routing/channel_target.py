@@ -7,16 +7,16 @@ from types import MappingProxyType
 
 from umg_grpc.config import Channel, ChannelModel, Config
 from umg_grpc.config.channels import OPERATION_PROTOCOLS, OWN_PROTOCOLS
-from umg_grpc.knowledge.families.image import family_row
-from umg_grpc.knowledge.families.text import family_of
-from umg_grpc.knowledge.families.video import video_family
+from umg_grpc.knowledge.families.image_model_rules import family_row
+from umg_grpc.knowledge.families.text_model_rules import family_of
+from umg_grpc.knowledge.families.video_model_rules import video_family
 from umg_grpc.knowledge.model_catalogue import describe
-from umg_grpc.knowledge.model_operations import known_operations
-from umg_grpc.knowledge.presets import PROVIDER_PRESETS
-from umg_grpc.knowledge.prices import FREE_PRICES, Prices
+from umg_grpc.knowledge.model_quirk_definitions import NO_CHANNEL_QUIRKS, NO_QUIRKS, ChannelQuirks, Quirks
+from umg_grpc.knowledge.model_retirement_dates import Retirement, retirement_of
+from umg_grpc.knowledge.operations_by_model_id import known_operations
+from umg_grpc.knowledge.price_calculation import FREE_PRICES, Prices
+from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS
 from umg_grpc.knowledge.provider_quirks import known
-from umg_grpc.knowledge.quirks import NO_CHANNEL_QUIRKS, NO_QUIRKS, ChannelQuirks, Quirks
-from umg_grpc.knowledge.retirements import Retirement, retirement_of
 from umg_grpc.knowledge.vendor_addresses import vendor_of
 from umg_grpc.operations import SCOPE_OPERATIONS, ModelOperation
 from umg_grpc.operations.generate import GENERATE_OPERATION

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from umg_grpc.config import Channel, Config
 from umg_grpc.config.channels import OWN_PROTOCOLS
 from umg_grpc.config.price_settings import FREE_PRICE
-from umg_grpc.knowledge.prices import FREE_PRICES, Prices, price_list
+from umg_grpc.knowledge.price_calculation import FREE_PRICES, Prices, price_list
 from umg_grpc.knowledge.shipped_prices import shipped_price_list, shipped_prices
 from umg_grpc.knowledge.vendor_addresses import region_of, vendor_of
 from umg_grpc.operations import OPERATIONS_BY_VALUE, ModelOperation

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.retirements import Retirement
+from umg_grpc.knowledge.model_retirement_dates import Retirement
 from umg_grpc.routing.channel_target import Target
 from umg_grpc.v1 import pb
 

@@ -11,7 +11,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Config
 from umg_grpc.config.channels import OPERATION_PROTOCOLS
 from umg_grpc.config.model_index import ModelIndex
-from umg_grpc.knowledge.families.text import split_suffix
+from umg_grpc.knowledge.families.text_model_rules import split_suffix
 from umg_grpc.knowledge.model_id_spellings import DEFAULT_TAG
 from umg_grpc.operations import OPERATIONS_BY_VALUE, ModelOperation
 from umg_grpc.routing.caller_visible_models import PublicModel, Resolved, public_model, rules_of

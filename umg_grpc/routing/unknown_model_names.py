@@ -5,8 +5,8 @@ from difflib import SequenceMatcher
 from itertools import islice
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.model_operations import UNSERVED_OPERATIONS
-from umg_grpc.knowledge.retirements import MODEL_ENDS
+from umg_grpc.knowledge.model_retirement_dates import MODEL_ENDS
+from umg_grpc.knowledge.operations_by_model_id import UNSERVED_OPERATIONS
 from umg_grpc.v1 import pb
 
 MAX_ID_LENGTH = 256

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from umg_grpc.base.provider_failure import FailureKind, ProviderFailure
-from umg_grpc.knowledge.presets import PROVIDER_PRESETS
+from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS
 
 FAILURE_REMEDIES: Mapping[FailureKind, str] = {
     FailureKind.WRONG_KEY: "the provider refuses the key{key}: replace `api_key`, or check `auth`",

@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol, TypeVar
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.quirks import NO_CHANNEL_QUIRKS, ChannelQuirks
+from umg_grpc.knowledge.model_quirk_definitions import NO_CHANNEL_QUIRKS, ChannelQuirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.prompt_cache_marks import PromptMark
 from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes

@@ -6,7 +6,7 @@ from functools import partial
 import msgspec
 from msgspec import Raw, Struct
 
-from umg_grpc.knowledge.vector_models import VectorModel, max_inputs_of, vector_model
+from umg_grpc.knowledge.cloud_vector_models import VectorModel, max_inputs_of, vector_model
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.bedrock_invoke_calls import input_tokens, model_path
 from umg_grpc.wire.core.embedding_vectors import from_numbers

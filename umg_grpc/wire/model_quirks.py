@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Literal
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.quirks import HASH_CHARACTERS, NO_QUIRKS, Quirks
+from umg_grpc.knowledge.model_quirk_definitions import HASH_CHARACTERS, NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.core.reasoning_effort_order import higher_effort, is_off

@@ -1,6 +1,6 @@
 """Choice of the protocol for a text request to a channel that has several: one in which the vendor accepts it."""
 
-from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.knowledge.model_quirk_definitions import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.reasoning_effort_order import is_off
 from umg_grpc.wire.decoded_request_notes import DecodedRequest, RequestNotes

@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from umg_grpc.knowledge.task_members import EACH_ITEM, Path, paths_of
-from umg_grpc.knowledge.task_words import Meaning, meaning_of
+from umg_grpc.knowledge.task_response_members import EACH_ITEM, Path, paths_of
+from umg_grpc.knowledge.task_state_words import Meaning, meaning_of
 from umg_grpc.wire.core.base64_media import is_data_url
 from umg_grpc.wire.core.split_character_repair import decode
 from umg_grpc.wire.errors.provider_errors import as_error, is_ok, unreadable

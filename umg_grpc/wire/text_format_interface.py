@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol, TypeVar
 import msgspec
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
+from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.account_object_detection import ObjectRules
 from umg_grpc.wire.core.prompt_cache_marks import PromptMark

@@ -3,7 +3,7 @@
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.knowledge.member_dialects import MemberDialect, PurposeMember
+from umg_grpc.knowledge.vendor_member_dialects import MemberDialect, PurposeMember
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.text_format_interface import UpstreamRequest

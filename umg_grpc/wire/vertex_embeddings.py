@@ -5,7 +5,7 @@ from functools import partial
 import msgspec
 from msgspec import Raw, Struct
 
-from umg_grpc.knowledge.vector_models import max_inputs_of, vector_model
+from umg_grpc.knowledge.cloud_vector_models import max_inputs_of, vector_model
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.embedding_vectors import from_numbers
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject

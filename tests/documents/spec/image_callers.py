@@ -12,7 +12,7 @@ from PIL import Image
 from tests.documents.spec.callers import Frame, frames_of
 from tests.support.callers.api import ApiClient, Reply
 from tests.support.images import picture
-from umg_grpc.knowledge.families.image import IMAGE_MODELS
+from umg_grpc.knowledge.families.image_model_rules import IMAGE_MODELS
 
 G, G3 = "famG-2.5-flash-image", "famG-3-pro-image-preview"
 A3, A40, A45 = "imgA-3-0-t2i-250415", "imgA-4-0-250828", "imgA-4-5-251128"

@@ -29,7 +29,7 @@ from tests.documents.spec.image_callers import (
     structured,
 )
 from tests.support.images import GIF, JPEG, WEBP, picture
-from umg_grpc.knowledge.families.image import IMAGE_MODELS, RATIO_PIXELS
+from umg_grpc.knowledge.families.image_model_rules import IMAGE_MODELS, RATIO_PIXELS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -33,7 +33,7 @@ from tests.documents.spec.video_callers import (
     film_of,
     task_id_of,
 )
-from umg_grpc.knowledge.families.video import DOCUMENTED_MODELS
+from umg_grpc.knowledge.families.video_model_rules import DOCUMENTED_MODELS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -44,7 +44,7 @@ from tests.documents.spec.video_callers import (
     task_id_of,
     words,
 )
-from umg_grpc.knowledge.families.video import DOCUMENTED_MODELS
+from umg_grpc.knowledge.families.video_model_rules import DOCUMENTED_MODELS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -15,7 +15,7 @@ from tests.support.callers.api import ApiClient, Reply
 from tests.support.gateways import KEY, Running
 from tests.support.images import picture
 from umg_grpc.access.api_keys import ApiKeys
-from umg_grpc.knowledge.families.video import DOCUMENTED_MODELS
+from umg_grpc.knowledge.families.video_model_rules import DOCUMENTED_MODELS
 from umg_grpc.v1 import pb, rpc
 
 CHANNEL = f"""

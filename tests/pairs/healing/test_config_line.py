@@ -2,7 +2,7 @@
 
 from umg_grpc.config.channel_quirks import QuirksEntry
 from umg_grpc.knowledge.data_files import read_rows
-from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.knowledge.model_quirk_definitions import Quirks
 from umg_grpc.service.resilience.learned_quirks import LearnedQuirk
 from umg_grpc.wire.errors.rejection_reading import Wording
 

@@ -9,7 +9,7 @@ from tests.pairs.healing.refusing_vendor import channels
 from tests.pairs.healing.test_safety import Vendor, calls
 from umg_grpc.cli import model_list
 from umg_grpc.config import parse
-from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.knowledge.model_quirk_definitions import Quirks
 from umg_grpc.routing import Router, Target
 from umg_grpc.service.resilience.learned_quirk_sharing import LearnedQuirkTable
 from umg_grpc.service.resilience.learned_quirks import LIFETIME_SECONDS, MAX_LEARNED, LearnedQuirks

@@ -17,7 +17,13 @@ from tests.support.providers.chat_faults import complete
 from tests.support.providers.server import FakeProvider, Json, ReceivedRequest, serve_provider
 from tests.support.providers.short_responses import CANDIDATES, MESSAGE, RESPONSE
 from umg_grpc.config import ConfigError, parse
-from umg_grpc.knowledge.client_headers import CLIENT_HEADERS, MAX_CHARACTERS, is_sendable, request_names, response_names
+from umg_grpc.knowledge.vendor_client_headers import (
+    CLIENT_HEADERS,
+    MAX_CHARACTERS,
+    is_sendable,
+    request_names,
+    response_names,
+)
 from umg_grpc.upstream.http.session_headers import lines_beside
 
 CODEX = {

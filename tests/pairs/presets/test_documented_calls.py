@@ -20,7 +20,7 @@ from tests.support.litellm_wheel import quoted_names, text_of
 from tests.support.providers.every_operation import CHAT
 from tests.support.providers.server import FakeProvider, ReceivedRequest, serve_provider
 from tests.support.providers.short_responses import MESSAGE
-from umg_grpc.knowledge.presets import PROVIDER_PRESETS, Provider
+from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS, Provider
 from umg_grpc.wire import TEXT_UPSTREAMS
 from umg_grpc.wire.core.inserted_turn_texts import marked
 from umg_grpc.wire.embedding_formats import EMBEDDING_UPSTREAMS

@@ -15,7 +15,7 @@ from tests.pairs.table import TEXT_PROVIDERS
 from tests.support.gateways import Running, running
 from tests.support.providers.server import serve_provider
 from umg_grpc.config.importers.from_environment import config_text
-from umg_grpc.knowledge.presets import PROVIDER_PRESETS
+from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS
 
 ROOT = Path(__file__).parents[3]
 

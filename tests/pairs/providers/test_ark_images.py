@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.providers import ark_sdk
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.families.image import family_row
+from umg_grpc.knowledge.families.image_model_rules import family_row
 from umg_grpc.v1 import pb
 from umg_grpc.wire.decoded_request_notes import RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report

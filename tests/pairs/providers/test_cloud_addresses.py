@@ -17,8 +17,8 @@ from google.oauth2.credentials import Credentials
 from tests.support.gateways import Running, running
 from tests.support.providers.server import Json, ReceivedRequest, RecordingProvider, Written, serve_provider
 from tests.support.recorded_gateway import event_stream
-from umg_grpc.knowledge.presets import PROVIDER_PRESETS
-from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
+from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks
+from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS
 from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.cloud_call_encoding import text_format_at
 

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from tests.pairs.table import LEAST
-from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.knowledge.model_quirk_definitions import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
 

@@ -13,7 +13,7 @@ from anthropic import transform_schema
 
 from tests.pairs.quirks.requests import encoded
 from tests.pairs.table import every_face
-from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks, SchemaDialect
+from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks, SchemaDialect
 from umg_grpc.wire.core.structured_output_ways import ANY_JSON
 
 Json = Any

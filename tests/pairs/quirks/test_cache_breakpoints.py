@@ -12,7 +12,7 @@ import pytest
 from tests.pairs.prefixes.conversations import STEPS, growing
 from tests.pairs.quirks.requests import encoded
 from tests.pairs.vendors.gateway import Model, send
-from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
+from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks
 
 EXPLICIT = {"mode": "explicit"}
 MARK = {"type": "ephemeral"}

@@ -9,7 +9,7 @@ import pytest
 
 from tests.pairs.quirks.requests import decoded_request, encoded
 from tests.pairs.vendors.gateway import Model, send
-from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
+from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
 

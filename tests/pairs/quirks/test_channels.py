@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from umg_grpc.config import parse
-from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
+from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks
 from umg_grpc.routing import Router, Target
 
 CONFIG = """\

@@ -9,7 +9,7 @@ import pytest
 
 from tests.pairs.quirks.requests import decoded_request, encoded
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
+from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 
 PDF = base64.b64encode(b"%PDF-1.4\n%%EOF").decode()

@@ -11,7 +11,7 @@ import pytest
 from tests.pairs.quirks.requests import decoded_request, encoded
 from tests.pairs.table import every_upstream
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
+from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
 

@@ -11,9 +11,9 @@ import pytest
 from tests.pairs.quirks.requests import encoded
 from tests.pairs.table import TEXT_PROVIDERS, every_upstream
 from tests.pairs.vendors.gateway import Model, send
+from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks
 from umg_grpc.knowledge.prompt_lines_of_agents import CLIENT_LINES, LINE_BEGINNINGS
 from umg_grpc.knowledge.provider_quirks import PROVIDER_QUIRKS
-from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.core.agent_prompt_lines import without_client_lines
 from umg_grpc.wire.dropped_fields_report import Report

@@ -8,7 +8,7 @@ import pytest
 
 from tests.pairs.quirks.requests import CLAUDE_USER, decoded_request, encoded
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
+from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.pairs.quirks.requests import encoded
-from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.knowledge.model_quirk_definitions import Quirks
 
 TOOL = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
 OWN_TOOL = {"name": "look", "input_schema": {"type": "object"}}

@@ -9,7 +9,7 @@ import pytest
 from msgspec import Raw
 
 from tests.pairs.quirks.requests import encoded
-from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
+from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks
 from umg_grpc.wire.core.base64_media import file_type
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.messages.passthrough_media_types import fit_media_types

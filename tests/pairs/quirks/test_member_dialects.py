@@ -2,7 +2,7 @@
 
 import json
 
-from umg_grpc.knowledge.member_dialects import MEMBER_DIALECTS, dialect_of, dialects_at
+from umg_grpc.knowledge.vendor_member_dialects import MEMBER_DIALECTS, dialect_of, dialects_at
 from umg_grpc.v1 import pb
 from umg_grpc.wire.speech import SPEECH_FORMAT
 from umg_grpc.wire.vendor_dialect_adjustment import fit_members

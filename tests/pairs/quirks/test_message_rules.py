@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests.pairs.quirks.requests import encoded
+from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks
 from umg_grpc.knowledge.provider_quirks import known
-from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 
 DEVELOPER = Quirks(developer=False)
 FIRST = Quirks(system_place="first")

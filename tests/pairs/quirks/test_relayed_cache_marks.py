@@ -11,7 +11,7 @@ from tests.pairs.quirks.requests import encoded
 from tests.pairs.quirks.test_cache_breakpoints import EXPLICIT, HOUR, MARK, block
 from tests.pairs.quirks.test_cache_marks import CODEX
 from tests.pairs.vendors.gateway import Model, send
-from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.knowledge.model_quirk_definitions import Quirks
 
 TAKES = Quirks(breakpoints="cache_control")
 NEEDS = Quirks(breakpoints="cache_control", cache_marks=True)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.pairs.quirks.requests import decoded_request, encoded
-from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
+from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.core.reasoning_state_conversion import NO_SIGNATURE, SIGNATURE_PLACEHOLDERS, is_placeholder

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks
 from umg_grpc.knowledge.provider_quirks import PROVIDER_QUIRKS, DialectRow, known
-from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 
 UNKNOWN_ELSEWHERE = frozenset(
     {

@@ -7,8 +7,8 @@ import pytest
 
 from tests.pairs.table import LEAST
 from umg_grpc.base.errors import UmgError
+from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks
 from umg_grpc.knowledge.provider_quirks import known
-from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
 

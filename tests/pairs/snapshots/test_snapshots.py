@@ -17,7 +17,7 @@ from tests.support.snapshots import Snapshots, indented
 from tests.unit.wire.streams import decoded, encoded
 from tests.unit.wire.test_golden import HERE as INPUTS
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.quirks import NO_QUIRKS
+from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS, TEXT_UPSTREAMS
 

@@ -23,7 +23,7 @@ from tests.support.providers.server import ReceivedRequest, RecordingProvider, s
 from tests.support.providers.vector_providers import Provider, provider
 from tests.support.providers.vectors import tokens, vector
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.vector_models import VECTOR_MODELS
+from umg_grpc.knowledge.cloud_vector_models import VECTOR_MODELS
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.bedrock_invoke_calls import INPUT_TOKENS, model_path
 from umg_grpc.wire.embedding_formats import EMBEDDING_UPSTREAMS

@@ -10,7 +10,7 @@ import msgspec
 from tests.pairs.vendors.refusal import Json
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import parse
-from umg_grpc.knowledge.member_dialects import dialects_at
+from umg_grpc.knowledge.vendor_member_dialects import dialects_at
 from umg_grpc.routing import Router
 from umg_grpc.upstream.http.embedding_batches import HttpEmbedding
 from umg_grpc.upstream.http.provider_call import HttpCall

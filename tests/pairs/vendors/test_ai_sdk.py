@@ -12,7 +12,7 @@ from tests.support.providers import ark_sdk
 from tests.support.providers.video_c_rules import RATIOS, SERIES
 from tests.support.providers.video_xai import EDITS, GENERATIONS, MEMBERS
 from tests.support.videos import submission
-from umg_grpc.knowledge.task_words import ALL_PROTOCOLS, TASK_WORDS
+from umg_grpc.knowledge.task_state_words import ALL_PROTOCOLS, TASK_WORDS
 from umg_grpc.wire.video.providers.vid_c_protocol import VID_C
 from umg_grpc.wire.video.providers.vid_d_protocol import VID_D
 from umg_grpc.wire.video.submission_encoding import encode_submission

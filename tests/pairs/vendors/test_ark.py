@@ -8,7 +8,7 @@ from tests.support.providers import ark_sdk
 from tests.support.providers.images.ark import ArkImages
 from tests.support.providers.video_d import ContentTaskProvider
 from tests.support.providers.video_server import Task
-from umg_grpc.knowledge.task_words import TASK_WORDS
+from umg_grpc.knowledge.task_state_words import TASK_WORDS
 from umg_grpc.wire.images.providers.response_decoding import LAYER_MEMBERS
 
 TASKS, IMAGES = "resources/content_generation/tasks.py", "resources/images/images.py"

@@ -3,7 +3,7 @@
 from tests.pairs.vendors.wheel_modules import DASHSCOPE as SDK
 from tests.support.providers.images import dashscope as images
 from tests.support.providers.video_c_rules import INPUTS, PARAMETERS, SERIES, VIDEO_PATH, VOICE
-from umg_grpc.knowledge.task_words import TASK_WORDS
+from umg_grpc.knowledge.task_state_words import TASK_WORDS
 from umg_grpc.knowledge.video_member_places import MEDIA_ITEM, VIDEO_PLACES
 from umg_grpc.wire.images.providers import dashscope_images
 from umg_grpc.wire.video.providers.vid_c_requests import INPUT_FIELDS

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from umg_grpc.knowledge.prices import (
+from umg_grpc.knowledge.price_calculation import (
     FALLBACK_UNITS,
     FREE_PRICES,
     Item,

@@ -12,7 +12,7 @@ from tests.support.providers.scripted import scripted, succeed
 from umg_grpc.cli.commands import app
 from umg_grpc.cli.provider_texts import KIND_TITLES
 from umg_grpc.config import Auth, parse
-from umg_grpc.knowledge.presets import PROVIDER_PRESETS
+from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS
 from umg_grpc.process.config_loading import FROM_ENVIRONMENT, flags
 
 NO_KEYS: dict[str, str] = {name: "" for preset in PROVIDER_PRESETS.values() for name in preset.keys}

@@ -38,7 +38,7 @@ from umg_grpc.config.channel_auth import signature_scope
 from umg_grpc.config.channels import OWN_PROTOCOLS, served_protocols
 from umg_grpc.config.config_values import UsageRetention
 from umg_grpc.knowledge.model_catalogue import MODEL_CATALOGUE
-from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
+from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks
 from umg_grpc.operations import UNARY_OPERATIONS
 from umg_grpc.operations.protocols import key_header
 from umg_grpc.routing import Router

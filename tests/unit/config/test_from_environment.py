@@ -7,7 +7,7 @@ import pytest
 
 from umg_grpc.config import Auth, AwsAuth, AzureAuth, GoogleAuth, parse
 from umg_grpc.config.importers.from_environment import config_text, found_providers
-from umg_grpc.knowledge.presets import PROVIDER_PRESETS
+from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS
 
 SECRET = "key-that-must-not-be-shown"
 

@@ -6,7 +6,7 @@ import pytest
 
 from umg_grpc.config import ConfigError, parse
 from umg_grpc.config.config_values import GuardRow
-from umg_grpc.knowledge.guarded_patterns import GUARDED_PATTERNS
+from umg_grpc.knowledge.sensitive_text_patterns import GUARDED_PATTERNS
 
 CHANNEL = "channels: [{name: a, protocols: [sandbox], models: [m]}]\nguards:\n"
 

@@ -17,7 +17,7 @@ from umg_grpc.config.importers.imported_config import written
 from umg_grpc.config.importers.litellm.model_providers import source_model
 from umg_grpc.config.importers.litellm.source_facts import source_providers
 from umg_grpc.config.importers.unconverted_settings import reason_of, setting_rows
-from umg_grpc.knowledge.presets import PROVIDER_PRESETS
+from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS
 
 PATHS = {
     "/v1/chat/completions": "chat",

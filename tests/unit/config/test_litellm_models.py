@@ -13,7 +13,7 @@ from umg_grpc.config.file_sections import AccessKeyAuth, Auth, AwsAuth, AzureAut
 from umg_grpc.config.importers.checked_config import Variables
 from umg_grpc.config.importers.from_litellm import from_litellm
 from umg_grpc.config.importers.imported_config import ImportedConfig
-from umg_grpc.knowledge.presets import PROVIDER_PRESETS
+from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS
 
 CHAT, EMBEDDINGS = ("chat",), ("embeddings",)
 SERVER = "https://a.example/v1"

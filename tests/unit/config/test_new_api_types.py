@@ -22,7 +22,7 @@ from umg_grpc.config.importers.new_api.channel_types import (
 )
 from umg_grpc.config.importers.new_api.source_rows import JSON_COLUMNS
 from umg_grpc.config.importers.unconverted_settings import SettingRow, reason_of, setting_rows
-from umg_grpc.knowledge.presets import PROVIDER_PRESETS
+from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS
 from umg_grpc.operations import OPERATIONS_BY_VALUE
 from umg_grpc.v1 import pb
 

@@ -19,7 +19,7 @@ from umg_grpc.config import (
 )
 from umg_grpc.config.channels import served_protocols
 from umg_grpc.config.value_parsers import PRINTABLE_TEXT
-from umg_grpc.knowledge.presets import PROVIDER_PRESETS, SERVICE_ACCOUNT_FILE, Provider
+from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS, SERVICE_ACCOUNT_FILE, Provider
 
 BEDROCK = "https://bedrock-runtime.eu-west-1.amazonaws.com/openai/v1"
 KEY = "access:secret"

@@ -16,7 +16,7 @@ from PIL import Image
 from tests.support.gateways import KEY, Running, running
 from tests.support.providers.images.image_file_texts import png
 from umg_grpc.base.grpc_status import from_rpc
-from umg_grpc.knowledge.families.image import IMAGE_MODELS
+from umg_grpc.knowledge.families.image_model_rules import IMAGE_MODELS
 from umg_grpc.v1 import pb, rpc
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

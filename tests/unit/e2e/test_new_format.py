@@ -17,7 +17,7 @@ from http_facade.routes import ROUTE_TABLE, Route, Shape
 from tests.support.gateways import KEY, Running, channel, running
 from tests.support.serving import serving
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
+from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import TEXT_FACES, TEXT_FORMATS, TEXT_UPSTREAMS
 from umg_grpc.wire.core import sse

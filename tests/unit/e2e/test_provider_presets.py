@@ -16,7 +16,7 @@ from tests.support.providers.short_responses import CANDIDATES, MESSAGE
 from umg_grpc.cli.live_check import check_live
 from umg_grpc.config import parse
 from umg_grpc.config.importers.from_environment import config_text
-from umg_grpc.knowledge.presets import PROVIDER_PRESETS
+from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS
 
 KEY = "key-of-the-vendor-0123456789"
 

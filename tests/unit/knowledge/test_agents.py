@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from umg_grpc.knowledge.agents import AGENT_NAMES, AGENT_ROWS, CACHED_VALUES, MAX_CHARACTERS, _row_of, agent_of
+from umg_grpc.knowledge.agent_detection import AGENT_NAMES, AGENT_ROWS, CACHED_VALUES, MAX_CHARACTERS, _row_of, agent_of
 
 NAME = re.compile(r"[a-z][a-z0-9-]{1,23}")
 DATE = re.compile(r"20[0-9]{2}-[01][0-9]-[0-3][0-9]")

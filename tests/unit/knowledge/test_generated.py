@@ -7,10 +7,10 @@ from scripts.knowledge.__main__ import LICENCES
 from scripts.knowledge.data_files import changes, generated, licences
 from tests.world.sdk.runner import installed_or_skipped
 from umg_grpc.knowledge.data_files import DATA_FOLDER, read_rows
-from umg_grpc.knowledge.known_models import GeneratedRow
-from umg_grpc.knowledge.presets import PROVIDER_PRESETS
-from umg_grpc.knowledge.price_rows import UnitPrices
-from umg_grpc.knowledge.source_packages import DATA_PACKAGES
+from umg_grpc.knowledge.model_facts_by_id import GeneratedRow
+from umg_grpc.knowledge.price_data_packages import DATA_PACKAGES
+from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS
+from umg_grpc.knowledge.public_price_rows import UnitPrices
 
 HINT = "run `make knowledge` and commit the result"
 

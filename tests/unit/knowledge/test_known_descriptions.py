@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from umg_grpc.knowledge.model_descriptions import describe_known
-from umg_grpc.knowledge.model_facts import NO_FACTS, ModelFacts
+from umg_grpc.knowledge.model_fact_types import NO_FACTS, ModelFacts
 from umg_grpc.v1 import pb
 
 SWITCH, BUDGET, LEVEL = pb.REASONING_CONTROL_SWITCH, pb.REASONING_CONTROL_BUDGET, pb.REASONING_CONTROL_LEVEL

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from umg_grpc.knowledge.media_models import FRAME_ROLES, MEDIA_MODELS, MediaModel, media_model
+from umg_grpc.knowledge.media_model_rules import FRAME_ROLES, MEDIA_MODELS, MediaModel, media_model
 from umg_grpc.v1 import pb
 
 PARAMETERS = {*pb.VideoParameters.DESCRIPTOR.fields_by_name, *pb.GenerateImageRequest.DESCRIPTOR.fields_by_name}

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from umg_grpc.config import built_in
-from umg_grpc.knowledge.families.text import TEXT_FAMILIES, family_of
-from umg_grpc.knowledge.families.video import DOCUMENTED_MODELS, ENTRY_RULES, IMAGE_KIND, video_family
+from umg_grpc.knowledge.families.text_model_rules import TEXT_FAMILIES, family_of
+from umg_grpc.knowledge.families.video_model_rules import DOCUMENTED_MODELS, ENTRY_RULES, IMAGE_KIND, video_family
 from umg_grpc.knowledge.model_catalogue import MODEL_CATALOGUE, TASK_TYPES, describe
 from umg_grpc.v1 import pb
 from umg_grpc.wire.native_embeddings import NATIVE_EMBEDDING

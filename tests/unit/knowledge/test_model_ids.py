@@ -3,7 +3,7 @@
 import pytest
 
 from umg_grpc.knowledge.data_files import read_rows
-from umg_grpc.knowledge.known_models import HandRow
+from umg_grpc.knowledge.model_facts_by_id import HandRow
 from umg_grpc.knowledge.model_id_spellings import IdPattern, ModelVersion, all_series, series_of, spellings
 
 SPELLINGS = [

@@ -7,7 +7,7 @@ import pytest
 
 from umg_grpc.config.importers.litellm.source_facts import SourceModels
 from umg_grpc.knowledge.data_files import read_rows
-from umg_grpc.knowledge.model_operations import OperationsRow, known_operations, operations_named
+from umg_grpc.knowledge.operations_by_model_id import OperationsRow, known_operations, operations_named
 
 MODES: dict[str, set[str]] = {
     "chat": {"generate"},

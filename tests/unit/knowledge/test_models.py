@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from umg_grpc.knowledge.known_models import find
-from umg_grpc.knowledge.model_facts import FACT_NAMES, ModelFacts, in_common
+from umg_grpc.knowledge.model_fact_types import FACT_NAMES, ModelFacts, in_common
+from umg_grpc.knowledge.model_facts_by_id import find
 
 LOW_TO_MAX = ("low", "medium", "high", "xhigh", "max")
 MINIMAL_TO_MAX = ("minimal", "low", "medium", "high", "xhigh", "max")

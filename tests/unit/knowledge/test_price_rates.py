@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from umg_grpc.knowledge.price_rates import Terms, describe, highest_prices, prices_at
-from umg_grpc.knowledge.prices import (
+from umg_grpc.knowledge.conditional_price_rates import Terms, describe, highest_prices, prices_at
+from umg_grpc.knowledge.price_calculation import (
     CACHE_READ,
     INPUT_TOKEN,
     OUTPUT_TOKEN,

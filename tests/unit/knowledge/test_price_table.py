@@ -10,11 +10,11 @@ from scripts.knowledge import packages
 from scripts.knowledge.data_files import public_prices
 from tests.world.sdk.runner import installed_or_skipped
 from umg_grpc.knowledge.data_files import read_rows
-from umg_grpc.knowledge.known_models import GeneratedRow
-from umg_grpc.knowledge.presets import PROVIDER_PRESETS
-from umg_grpc.knowledge.price_rows import UnitPrices
-from umg_grpc.knowledge.public_prices.merging import is_equal, merged
-from umg_grpc.knowledge.public_prices.rate_rows import Term, rate_rows
+from umg_grpc.knowledge.model_facts_by_id import GeneratedRow
+from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS
+from umg_grpc.knowledge.public_price_rows import UnitPrices
+from umg_grpc.knowledge.public_prices.price_row_merging import is_equal, merged
+from umg_grpc.knowledge.public_prices.shortest_rate_rows import Term, rate_rows
 from umg_grpc.knowledge.shipped_prices import SHIPPED_PRICES, price_row
 
 VENDOR_MODELS = Path(__file__).with_name("vendor_models.json")

@@ -7,9 +7,9 @@ import pytest
 
 from scripts.knowledge.cost_map import model_rows
 from scripts.knowledge.public_prices import providers
-from umg_grpc.knowledge.public_prices import cost_map
+from umg_grpc.knowledge.public_prices import litellm_cost_map
 from umg_grpc.knowledge.public_prices.genai_prices import price_rows
-from umg_grpc.knowledge.public_prices.merging import merged
+from umg_grpc.knowledge.public_prices.price_row_merging import merged
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,7 @@ PRICED = [
 
 @pytest.mark.parametrize("case", PRICED, ids=lambda case: case.id)
 def test_an_entry_of_the_cost_map_gives_prices(case: Priced) -> None:
-    rows = cost_map.price_rows({"m-1": {"litellm_provider": "openai", "mode": "chat", **case.entry}})
+    rows = litellm_cost_map.price_rows({"m-1": {"litellm_provider": "openai", "mode": "chat", **case.entry}})
     assert rows == {("openai", "m-1"): case.row}
 
 
@@ -220,7 +220,7 @@ def test_a_surcharge_of_a_region_is_a_rate_of_the_worldwide_price() -> None:
         "global.anthropic.claude-x": claude | {"input_cost_per_token": 5e-06},
     }
     rates = [{"region": "regional", "times": "1.1"}]
-    assert cost_map.price_rows(entries) == {("bedrock-anthropic", "claude-x"): {"input": "5", "rates": rates}}
+    assert litellm_cost_map.price_rows(entries) == {("bedrock-anthropic", "claude-x"): {"input": "5", "rates": rates}}
 
 
 def test_a_surcharge_of_all_addresses_but_the_global_one_is_a_rate() -> None:
@@ -230,7 +230,7 @@ def test_a_surcharge_of_all_addresses_but_the_global_one_is_a_rate() -> None:
         "vertex_ai/gemini-x": gemini | {"litellm_provider": "vertex_ai", "regional_endpoint_uplift_multiplier": 1.1},
     }
     rates = [{"region": "regional", "times": "1.1"}]
-    assert cost_map.price_rows(entries) == {("vertex", "gemini-x"): {"input": "2", "rates": rates}}
+    assert litellm_cost_map.price_rows(entries) == {("vertex", "gemini-x"): {"input": "2", "rates": rates}}
 
 
 def test_a_region_with_other_factors_has_its_own_prices() -> None:
@@ -241,7 +241,7 @@ def test_a_region_with_other_factors_has_its_own_prices() -> None:
         "eu.amazon.x": nova | {"input_cost_per_token": 3.3e-06, "output_cost_per_token": 6e-06},
         "bedrock/us-gov-west-1/amazon.x": nova | {"input_cost_per_token": 3.6e-06, "output_cost_per_token": 4.8e-06},
     }
-    (row,) = cost_map.price_rows(entries).values()
+    (row,) = litellm_cost_map.price_rows(entries).values()
     assert row["rates"][1:] == [
         {"region": "regional", "times": "1.2"},
         {"region": "eu", "input": "3.3", "output": "6", "cache_read": "1.5"},

@@ -9,10 +9,17 @@ import pytest
 
 from scripts.knowledge import packages
 from tests.world.sdk.runner import installed_or_skipped
-from umg_grpc.knowledge.price_rates import Terms, prices_at
-from umg_grpc.knowledge.prices import CACHE_READ, CACHE_WRITE, INPUT_TOKEN, OUTPUT_TOKEN, VIDEO_SECOND, variant_of
+from umg_grpc.knowledge.conditional_price_rates import Terms, prices_at
+from umg_grpc.knowledge.price_calculation import (
+    CACHE_READ,
+    CACHE_WRITE,
+    INPUT_TOKEN,
+    OUTPUT_TOKEN,
+    VIDEO_SECOND,
+    variant_of,
+)
+from umg_grpc.knowledge.price_data_packages import DATA_PACKAGES
 from umg_grpc.knowledge.shipped_prices import shipped_price_list
-from umg_grpc.knowledge.source_packages import DATA_PACKAGES
 from umg_grpc.knowledge.vendor_addresses import region_of, vendor_of
 
 ROUNDING = 0.98

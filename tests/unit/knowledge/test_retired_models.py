@@ -8,7 +8,7 @@ import pytest
 from tests.pairs.vendors.sources import PREFIXES, cost_map
 from umg_grpc.config import parse
 from umg_grpc.knowledge.data_files import read_rows
-from umg_grpc.knowledge.retired_models import RetiredModels, retirement
+from umg_grpc.knowledge.shut_down_models import RetiredModels, retirement
 from umg_grpc.knowledge.vendor_addresses import known_vendors
 from umg_grpc.process.retired_model_report import retired_models
 from umg_grpc.routing import Router, model_not_found

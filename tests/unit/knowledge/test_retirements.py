@@ -7,8 +7,8 @@ import pytest
 
 from umg_grpc.config import parse
 from umg_grpc.knowledge.data_files import read_rows
-from umg_grpc.knowledge.price_rows import UnitPrices
-from umg_grpc.knowledge.retirements import retirement_of
+from umg_grpc.knowledge.model_retirement_dates import retirement_of
+from umg_grpc.knowledge.public_price_rows import UnitPrices
 from umg_grpc.process.retired_model_report import retired_models
 
 TODAY = date(2026, 11, 29)

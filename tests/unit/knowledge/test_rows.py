@@ -5,8 +5,7 @@ import re
 import pytest
 
 from umg_grpc.knowledge.data_files import read_rows
-from umg_grpc.knowledge.known_models import HandRow, find, known_models
-from umg_grpc.knowledge.model_facts import (
+from umg_grpc.knowledge.model_fact_types import (
     CHAT_TOOLS_ORDER,
     EFFORT_ORDER,
     FACT_NAMES,
@@ -16,11 +15,12 @@ from umg_grpc.knowledge.model_facts import (
     in_common,
     known_facts,
 )
+from umg_grpc.knowledge.model_facts_by_id import HandRow, find, known_models
 from umg_grpc.knowledge.model_id_spellings import Series, Spelling, all_series
-from umg_grpc.knowledge.presets import PROVIDER_PRESETS
+from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS
+from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS
 from umg_grpc.knowledge.provider_quirks import known
 from umg_grpc.knowledge.quirk_sources import quirk_sources
-from umg_grpc.knowledge.quirks import NO_QUIRKS
 from umg_grpc.knowledge.vendor_addresses import OtherHost
 from umg_grpc.wire.provider_protocols import TEXT_PROTOCOLS
 

@@ -4,8 +4,8 @@ import re
 from collections import Counter
 
 from umg_grpc.knowledge.data_files import read_rows
-from umg_grpc.knowledge.task_members import TaskMember, paths_of
-from umg_grpc.knowledge.task_words import ALL_PROTOCOLS, TaskWord, meaning_of, own_meaning
+from umg_grpc.knowledge.task_response_members import TaskMember, paths_of
+from umg_grpc.knowledge.task_state_words import ALL_PROTOCOLS, TaskWord, meaning_of, own_meaning
 from umg_grpc.wire.video import VIDEO_PROTOCOLS
 
 WORDS, MEMBERS = read_rows("task_words", TaskWord), read_rows("task_members", TaskMember)

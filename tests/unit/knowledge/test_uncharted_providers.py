@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from umg_grpc.knowledge.presets import PROVIDER_PRESETS, Provider
+from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS, Provider
 from umg_grpc.knowledge.provider_quirks import known
 
 ROWS = [row for row in PROVIDER_PRESETS.values() if not row.restrictions_known]

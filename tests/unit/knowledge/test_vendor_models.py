@@ -3,9 +3,9 @@
 import pytest
 
 from tests.pairs.vendors.sources import cost_map
-from umg_grpc.knowledge.model_operations import known_operations
-from umg_grpc.knowledge.presets import PROVIDER_PRESETS
-from umg_grpc.knowledge.vendor_models import vendor_models
+from umg_grpc.knowledge.operations_by_model_id import known_operations
+from umg_grpc.knowledge.preset_model_lists import vendor_models
+from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS
 
 
 def test_aliases_that_another_gateway_resolves_are_no_models_of_a_vendor() -> None:

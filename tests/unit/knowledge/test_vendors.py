@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from umg_grpc.knowledge.presets import PROVIDER_PRESETS
+from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS
 from umg_grpc.knowledge.vendor_addresses import LOCAL_HOSTS, vendor_of
 
 REMOTE = [row for row in PROVIDER_PRESETS.values() if not any(host in row.base_url for host in LOCAL_HOSTS)]

@@ -6,7 +6,7 @@ import pytest
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Channel, Config, parse
-from umg_grpc.knowledge.families.text import Suffix
+from umg_grpc.knowledge.families.text_model_rules import Suffix
 from umg_grpc.routing import Router, under_name
 from umg_grpc.routing.router import MAX_PATTERN_MODELS
 from umg_grpc.v1 import pb

@@ -6,8 +6,8 @@ import pytest
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Config, parse
-from umg_grpc.knowledge.model_operations import known_operations, operations_named
-from umg_grpc.knowledge.presets import PROVIDER_PRESETS
+from umg_grpc.knowledge.operations_by_model_id import known_operations, operations_named
+from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS
 from umg_grpc.operations import SCOPE_OPERATIONS
 from umg_grpc.routing import GENERATE_VALUE, Router
 from umg_grpc.routing.discovered_models import with_discovered

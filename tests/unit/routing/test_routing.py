@@ -8,7 +8,7 @@ import pytest
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Channel, ChannelModel, Config, ModelInfo, parse
-from umg_grpc.knowledge.families.text import FamilyModel, Suffix
+from umg_grpc.knowledge.families.text_model_rules import FamilyModel, Suffix
 from umg_grpc.knowledge.model_catalogue import MODEL_CATALOGUE, describe
 from umg_grpc.routing import GENERATE_VALUE, OPERATION_PROTOCOLS, ModelOperation, Resolved, Router
 from umg_grpc.v1 import pb

@@ -7,10 +7,9 @@ import pytest
 
 from umg_grpc.base.credits import credits_text
 from umg_grpc.config import parse
+from umg_grpc.knowledge.conditional_price_rates import Terms, describe, prices_at
 from umg_grpc.knowledge.data_files import read_rows
-from umg_grpc.knowledge.price_rates import Terms, describe, prices_at
-from umg_grpc.knowledge.price_rows import RateRow, UnitPrices, messages_of, rates_of
-from umg_grpc.knowledge.prices import (
+from umg_grpc.knowledge.price_calculation import (
     CACHE_READ,
     CACHE_WRITE,
     FREE_PRICES,
@@ -25,6 +24,7 @@ from umg_grpc.knowledge.prices import (
     price_list,
     video_quantities,
 )
+from umg_grpc.knowledge.public_price_rows import RateRow, UnitPrices, messages_of, rates_of
 from umg_grpc.knowledge.shipped_prices import SHIPPED_PRICES, price_row, shipped_price_list, shipped_prices
 from umg_grpc.knowledge.vendor_addresses import region_of
 from umg_grpc.routing import Router

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import pytest
 
 from umg_grpc.config import ConfigError, parse
-from umg_grpc.knowledge.price_rates import Terms
-from umg_grpc.knowledge.price_rates import prices_at as rated
-from umg_grpc.knowledge.prices import (
+from umg_grpc.knowledge.conditional_price_rates import Terms
+from umg_grpc.knowledge.conditional_price_rates import prices_at as rated
+from umg_grpc.knowledge.price_calculation import (
     FREE_PRICES,
     IMAGE_UNIT,
     INPUT_TOKEN,

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from umg_grpc.knowledge.families.image import IMAGE_MODELS, RATIO_PIXELS, max_images
-from umg_grpc.knowledge.prices import (
+from umg_grpc.knowledge.families.image_model_rules import IMAGE_MODELS, RATIO_PIXELS, max_images
+from umg_grpc.knowledge.price_calculation import (
     IMAGE_OUTPUT,
     IMAGE_UNIT,
     PRICED_UNITS,

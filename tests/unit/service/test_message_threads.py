@@ -12,7 +12,7 @@ from sqlalchemy import func, select, text
 from tests.support.store_fixtures import Clock
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Channel
-from umg_grpc.knowledge.quirks import NO_CHANNEL_QUIRKS, ChannelQuirks, Quirks
+from umg_grpc.knowledge.model_quirk_definitions import NO_CHANNEL_QUIRKS, ChannelQuirks, Quirks
 from umg_grpc.routing import Target
 from umg_grpc.service.conversations.message_threads import IDLE_TIME, Thread, Threads
 from umg_grpc.service.conversations.stored_responses import SMALL_BYTES, ResponseOrigin

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from umg_grpc.knowledge.prices import (
+from umg_grpc.knowledge.price_calculation import (
     CACHE_READ,
     CACHE_WRITE,
     INPUT_TOKEN,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from umg_grpc.knowledge.price_rates import Terms, highest_prices
-from umg_grpc.knowledge.prices import FREE_PRICES, Prices, variant_of
+from umg_grpc.knowledge.conditional_price_rates import Terms, highest_prices
+from umg_grpc.knowledge.price_calculation import FREE_PRICES, Prices, variant_of
 from umg_grpc.knowledge.shipped_prices import shipped_price_list
 from umg_grpc.knowledge.vendor_addresses import region_of, vendor_of
 from umg_grpc.service.video_tasks.task_costs import actual_cost, max_cost, stored_prices

@@ -2,7 +2,7 @@
 
 import pytest
 
-from umg_grpc.knowledge.prices import VIDEO_SECOND, Prices
+from umg_grpc.knowledge.price_calculation import VIDEO_SECOND, Prices
 from umg_grpc.service.video_tasks.task_costs import MAX_SECONDS, USUAL_SECONDS, complete_usage, max_cost
 from umg_grpc.v1 import pb
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.unit.wire.streams import decoded, events_of, frames_of
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.knowledge.finish_reasons import FINISH_REASONS, REASON_MEANINGS
+from umg_grpc.knowledge.finish_reason_words import FINISH_REASONS, REASON_MEANINGS
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.core.finish_reason_conversion import MEANING_FAILURES

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.unit.wire.timing import within
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.quirks import SchemaDialect
+from umg_grpc.knowledge.model_quirk_definitions import SchemaDialect
 from umg_grpc.wire.core.schema_dialects import fit_schema
 from umg_grpc.wire.dropped_fields_report import Report
 

@@ -32,7 +32,7 @@ from tests.documents.spec.image_callers import (
 from tests.support.gateways import Running, running
 from tests.support.images import mask_of
 from tests.world.sdk.node_runner import Node
-from umg_grpc.knowledge.families.image import IMAGE_MODELS
+from umg_grpc.knowledge.families.image_model_rules import IMAGE_MODELS
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),

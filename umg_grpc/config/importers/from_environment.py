@@ -9,7 +9,7 @@ from types import MappingProxyType
 from umg_grpc.config.built_in_config import LOCAL_CHANNEL
 from umg_grpc.config.config_values import Config
 from umg_grpc.knowledge.cloud_credentials import shown_by
-from umg_grpc.knowledge.presets import PROVIDER_PRESETS, SERVICE_ACCOUNT_FILE, Provider
+from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS, SERVICE_ACCOUNT_FILE, Provider
 
 FILE_HEAD = """\
 # Providers of the gateway. Check this file with `umg check FILE`, and serve it with `umg serve --config FILE`.

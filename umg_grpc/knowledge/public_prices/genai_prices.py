@@ -6,7 +6,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from umg_grpc.knowledge.public_prices.rate_rows import SEARCH_RATE, Credits, Row, Term, rate_rows, text, texts
+from umg_grpc.knowledge.public_prices.shortest_rate_rows import SEARCH_RATE, Credits, Row, Term, rate_rows, text, texts
 from umg_grpc.knowledge.shipped_prices import price_ids
 
 PROVIDER_VENDORS = {

@@ -4,8 +4,15 @@ than new input.
 
 from dataclasses import dataclass
 
-from umg_grpc.knowledge.price_rates import Terms, prices_at
-from umg_grpc.knowledge.prices import CACHE_READ, CACHE_WRITE, INPUT_TOKEN, LONG_CACHE_WRITE, PRICED_UNITS, Prices
+from umg_grpc.knowledge.conditional_price_rates import Terms, prices_at
+from umg_grpc.knowledge.price_calculation import (
+    CACHE_READ,
+    CACHE_WRITE,
+    INPUT_TOKEN,
+    LONG_CACHE_WRITE,
+    PRICED_UNITS,
+    Prices,
+)
 from umg_grpc.knowledge.prompt_storage_prices import StorageRow
 from umg_grpc.v1 import pb
 from umg_grpc.wire.native.stored_prompts import Beginning

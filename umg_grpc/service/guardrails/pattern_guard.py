@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from umg_grpc.config.config_values import GuardRow
-from umg_grpc.knowledge.guarded_patterns import WORDS_SET, GuardedPattern
+from umg_grpc.knowledge.sensitive_text_patterns import WORDS_SET, GuardedPattern
 from umg_grpc.service.guardrails.guard_interface import ALLOW_RESPONSE, Guard
 from umg_grpc.service.guardrails.pattern_matching import Match, PatternSearch
 from umg_grpc.v1 import pb

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 import re2
 
-from umg_grpc.knowledge.guarded_patterns import DIGIT_SEPARATORS, GuardedPattern, card_numbers, folded
+from umg_grpc.knowledge.sensitive_text_patterns import DIGIT_SEPARATORS, GuardedPattern, card_numbers, folded
 
 MATCH_CHARACTERS = {"token": "".join(map(chr, range(0x21, 0x7F))), "digits": f"{string.digits}{DIGIT_SEPARATORS}"}
 """Name in a pattern's row -> characters of which its matches consist; `text` has any."""

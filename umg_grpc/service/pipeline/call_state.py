@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.agents import AGENT_HEADER, AGENT_NAMES, UNKNOWN_AGENT, agent_of
+from umg_grpc.knowledge.agent_detection import AGENT_HEADER, AGENT_NAMES, UNKNOWN_AGENT, agent_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.gateway_headers import DROPPED_HEADER, STRICT_HEADER, TIMEOUT_HEADER, is_strict, timeout_seconds
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from umg_grpc.access.key_limits import Admission
     from umg_grpc.base.attempt_progress import StreamStart
     from umg_grpc.base.trace_context import TraceContext
-    from umg_grpc.knowledge.prices import Prices, Quantities
+    from umg_grpc.knowledge.price_calculation import Prices, Quantities
     from umg_grpc.service.pipeline.in_flight_usage_record import UsageInFlight
     from umg_grpc.service.resilience.load_shedding import LoadShedder
     from umg_grpc.service.telemetry.telemetry_interface import CallSpan

@@ -5,8 +5,8 @@ otherwise the provider's response states them. For family famG the size in a pri
 
 from typing import NamedTuple
 
-from umg_grpc.knowledge.families.image import RATIO_PIXELS, ImageRules, max_images, placed_images, tier_of
-from umg_grpc.knowledge.prices import (
+from umg_grpc.knowledge.families.image_model_rules import RATIO_PIXELS, ImageRules, max_images, placed_images, tier_of
+from umg_grpc.knowledge.price_calculation import (
     IMAGE_INPUT,
     IMAGE_OUTPUT,
     IMAGE_UNIT,
@@ -16,7 +16,7 @@ from umg_grpc.knowledge.prices import (
     Quantities,
     variant_of,
 )
-from umg_grpc.knowledge.prices import image_quantities as quantities_of_images
+from umg_grpc.knowledge.price_calculation import image_quantities as quantities_of_images
 from umg_grpc.v1 import pb
 
 MAX_IMAGE_TOKENS = 8000

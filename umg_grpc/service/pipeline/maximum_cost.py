@@ -8,9 +8,9 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
-from umg_grpc.knowledge.families.image import family_row
-from umg_grpc.knowledge.price_rates import Terms, highest_prices
-from umg_grpc.knowledge.prices import (
+from umg_grpc.knowledge.conditional_price_rates import Terms, highest_prices
+from umg_grpc.knowledge.families.image_model_rules import family_row
+from umg_grpc.knowledge.price_calculation import (
     AUDIO_INPUT,
     AUDIO_OUTPUT,
     CACHE_READ,

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from umg_grpc.access.caller import Caller
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.prices import Prices
+from umg_grpc.knowledge.price_calculation import Prices
 from umg_grpc.routing import (
     GENERATE_VALUE,
     ModelOperation,

@@ -9,7 +9,7 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.knowledge.prices import Prices
+from umg_grpc.knowledge.price_calculation import Prices
 from umg_grpc.routing import PublicModel
 from umg_grpc.service.pipeline.call_state import Call
 from umg_grpc.service.resilience.circuit_breaker import has_no_quota

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 from umg_grpc.access.usage_record_writer import UsageLog
-from umg_grpc.knowledge.prices import Prices
+from umg_grpc.knowledge.price_calculation import Prices
 from umg_grpc.routing import Target
 from umg_grpc.service.pipeline.call_state import Call
 from umg_grpc.service.pipeline.limits_and_budget import reserve_budget

@@ -8,9 +8,9 @@ from types import MappingProxyType
 from umg_grpc.access.usage_record_writer import UsageLog
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.grpc_status import HTTP_STATUSES
-from umg_grpc.knowledge.families.image import max_images
-from umg_grpc.knowledge.price_rates import Terms, describe, prices_at
-from umg_grpc.knowledge.prices import (
+from umg_grpc.knowledge.conditional_price_rates import Terms, describe, prices_at
+from umg_grpc.knowledge.families.image_model_rules import max_images
+from umg_grpc.knowledge.price_calculation import (
     FREE_PRICES,
     INPUT_TOKEN,
     OUTPUT_TOKEN,

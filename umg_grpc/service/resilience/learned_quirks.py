@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from umg_grpc.base.lazy_logger import LazyLogger
-from umg_grpc.knowledge.quirks import ChannelQuirks, Quirks
+from umg_grpc.knowledge.model_quirk_definitions import ChannelQuirks, Quirks
 from umg_grpc.routing import Target
 from umg_grpc.wire.errors.rejection_adaptation import Mended
 

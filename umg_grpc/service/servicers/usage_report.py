@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from umg_grpc.access.api_keys import Key
 from umg_grpc.base.time_units import micros_of, time_of
-from umg_grpc.knowledge.prices import Unit
+from umg_grpc.knowledge.price_calculation import Unit
 from umg_grpc.service.pipeline.usage_record_fields import UNIT_FIELDS
 from umg_grpc.service.servicers.administration_errors import converted_errors
 from umg_grpc.service.servicers.timestamps import timestamp, utc

@@ -1,8 +1,8 @@
 """Cost of a video task: its maximum before the submission, and the actual cost after its success."""
 
-from umg_grpc.knowledge.media_models import default_seconds
-from umg_grpc.knowledge.price_rates import Terms, prices_at
-from umg_grpc.knowledge.prices import (
+from umg_grpc.knowledge.conditional_price_rates import Terms, prices_at
+from umg_grpc.knowledge.media_model_rules import default_seconds
+from umg_grpc.knowledge.price_calculation import (
     INPUT_TOKEN,
     OUTPUT_TOKEN,
     PRICED_UNITS,

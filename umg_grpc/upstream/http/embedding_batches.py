@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.knowledge.member_dialects import MemberDialect
+from umg_grpc.knowledge.vendor_member_dialects import MemberDialect
 from umg_grpc.upstream.http.provider_call import HttpCall
 from umg_grpc.upstream.http.provider_connection import HttpChannel
 from umg_grpc.upstream.http.unary_operations import HttpUnary

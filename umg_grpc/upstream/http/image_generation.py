@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.families.image import has_images
+from umg_grpc.knowledge.families.image_model_rules import has_images
 from umg_grpc.upstream.caller_url_fetch import Fetcher
 from umg_grpc.upstream.http.image_request_sender import STEP_BYTES, CallEnd, Held, ImageExchanges
 from umg_grpc.upstream.http.image_tasks import TaskRunner

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 
-from umg_grpc.knowledge.families.image import PlacedImage, placed_images
+from umg_grpc.knowledge.families.image_model_rules import PlacedImage, placed_images
 from umg_grpc.upstream.caller_url_fetch import Fetcher
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.image_file_headers import ACCEPTED_TYPES, check_image, sniff_image

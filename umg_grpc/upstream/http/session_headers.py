@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import structs
 
-from umg_grpc.knowledge.client_headers import is_sendable, request_names, response_names
-from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.knowledge.model_quirk_definitions import Quirks
+from umg_grpc.knowledge.vendor_client_headers import is_sendable, request_names, response_names
 from umg_grpc.upstream.http1.response import Headers
 from umg_grpc.v1 import pb
 from umg_grpc.wire.decoded_request_notes import RequestNotes

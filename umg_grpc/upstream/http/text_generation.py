@@ -8,7 +8,7 @@ import msgspec
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.provider_failure import ProviderRefusal
-from umg_grpc.knowledge.quirks import NO_CHANNEL_QUIRKS, NO_QUIRKS, ChannelQuirks
+from umg_grpc.knowledge.model_quirk_definitions import NO_CHANNEL_QUIRKS, NO_QUIRKS, ChannelQuirks
 from umg_grpc.upstream.http.cached_contents import HttpPromptStorage
 from umg_grpc.upstream.http.large_body_reader import read_rest
 from umg_grpc.upstream.http.provider_call import HttpCall

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 from google.protobuf.message import Message
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.member_dialects import MemberDialect, dialect_of
+from umg_grpc.knowledge.vendor_member_dialects import MemberDialect, dialect_of
 from umg_grpc.operations import StreamedMethod
 from umg_grpc.upstream.http.large_body_reader import read_rest
 from umg_grpc.upstream.http.provider_call import HasSource, HttpCall

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from umg_grpc.knowledge.member_dialects import MemberDialect
+from umg_grpc.knowledge.vendor_member_dialects import MemberDialect
 from umg_grpc.operations import UnaryOperation
 from umg_grpc.operations.embed import EMBED_OPERATION
 from umg_grpc.upstream.http.embedding_batches import HttpEmbedding

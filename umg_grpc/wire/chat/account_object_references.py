@@ -1,6 +1,6 @@
 """Members of a chat body that may name an object in a provider's account (a file), for the check of its owner."""
 
-from umg_grpc.knowledge.reasoning_carriers import REASONING_CARRIERS
+from umg_grpc.knowledge.reasoning_state_members import REASONING_CARRIERS
 from umg_grpc.wire.chat.provider_reasoning_members import TEXT_MEMBERS
 from umg_grpc.wire.core.account_object_detection import OBJECT_WORDS, Members, ObjectRules
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
+from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.decode_messages import ROLE_NAMES
 from umg_grpc.wire.chat.encode_parts import PartEncoder, without_empty

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.knowledge.model_quirk_definitions import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.provider_reasoning_members import from_canonical, joined, put, text_member
 from umg_grpc.wire.chat.thought_signatures import encode_signature, is_signed

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
+from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.structured_output import fit_own_format

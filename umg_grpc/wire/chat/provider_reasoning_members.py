@@ -14,7 +14,7 @@ from typing import Literal
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.knowledge.reasoning_carriers import REASONING_CARRIERS, ReasoningCarrier
+from umg_grpc.knowledge.reasoning_state_members import REASONING_CARRIERS, ReasoningCarrier
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, ELEMENTS_DECODER, MEMBERS_DECODER, JsonObject, is_present
 from umg_grpc.wire.core.streamed_text_buffers import Pieces

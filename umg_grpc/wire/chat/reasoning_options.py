@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import assert_never
 
-from umg_grpc.knowledge.families.text import ChatFields
-from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
+from umg_grpc.knowledge.families.text_model_rules import ChatFields
+from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.core.json_decoding import JsonObject, echo, invalid, whole

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import chain, takewhile
 from typing import TypeGuard
 
-from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.knowledge.model_quirk_definitions import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.agent_prompt_lines import INSTRUCTION_ROLES
 from umg_grpc.wire.core.json_decoding import JsonObject

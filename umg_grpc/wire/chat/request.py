@@ -10,8 +10,8 @@ from typing import assert_never, get_args
 import msgspec
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.families.text import ANY_FIELDS, chat_words
-from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
+from umg_grpc.knowledge.families.text_model_rules import ANY_FIELDS, chat_words
+from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.chat import passthrough_request, schema

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.knowledge.reasoning_carriers import REASONING_CARRIERS
+from umg_grpc.knowledge.reasoning_state_members import REASONING_CARRIERS
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.shared_response_fields import OVERRIDDEN_REASONS
 from umg_grpc.wire.core.finish_reason_conversion import finish_reason_of

@@ -11,7 +11,7 @@ from operator import is_
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.knowledge.model_quirk_definitions import Quirks
 from umg_grpc.wire.chat.document_parts import with_document_urls
 from umg_grpc.wire.chat.provider_tool_names import nine_character_id
 from umg_grpc.wire.chat.thought_signatures import with_placeholder_signatures

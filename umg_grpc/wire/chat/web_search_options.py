@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from umg_grpc.knowledge.families.text import ChatFields
-from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.knowledge.families.text_model_rules import ChatFields
+from umg_grpc.knowledge.model_quirk_definitions import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.reasoning_options import vendor_members

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from umg_grpc.knowledge.bedrock_models import BedrockModel
-from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.knowledge.model_quirk_definitions import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.converse.cache_points import Block
 from umg_grpc.wire.converse.encode_parts import ConversePartEncoder

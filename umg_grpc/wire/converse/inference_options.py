@@ -7,7 +7,7 @@ from typing import NamedTuple, assert_never
 import msgspec
 
 from umg_grpc.knowledge.bedrock_models import BedrockModel
-from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.knowledge.model_quirk_definitions import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.converse.encode_messages import MessageEncoder
 from umg_grpc.wire.core.json_decoding import JsonObject

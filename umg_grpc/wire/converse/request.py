@@ -5,7 +5,7 @@ from dataclasses import replace
 import msgspec
 
 from umg_grpc.knowledge.bedrock_models import BedrockModel, bedrock_model
-from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
+from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.converse.cache_points import BlockGroups, fit_marks, has_marks, mark_ends, written
 from umg_grpc.wire.converse.encode_messages import MessageEncoder

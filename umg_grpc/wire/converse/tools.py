@@ -2,7 +2,7 @@
 
 from typing import assert_never
 
-from umg_grpc.knowledge.quirks import Quirks, SchemaDialect
+from umg_grpc.knowledge.model_quirk_definitions import Quirks, SchemaDialect
 from umg_grpc.v1 import pb
 from umg_grpc.wire.converse.cache_points import Block
 from umg_grpc.wire.converse.provider_tool_names import UNUSED_TOOL

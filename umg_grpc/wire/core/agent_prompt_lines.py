@@ -5,8 +5,8 @@ import re
 import msgspec
 from msgspec import Raw, Struct
 
+from umg_grpc.knowledge.model_quirk_definitions import Quirks
 from umg_grpc.knowledge.prompt_lines_of_agents import LINE_BEGINNINGS
-from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, parse
 from umg_grpc.wire.dropped_fields_report import Report
 

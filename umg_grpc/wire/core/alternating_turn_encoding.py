@@ -6,7 +6,7 @@ from typing import ClassVar, Generic, TypeVar
 
 from msgspec import Struct
 
-from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.knowledge.model_quirk_definitions import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.agent_prompt_lines import without_client_lines
 from umg_grpc.wire.core.content_block_encoder import PartEncoder

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.base.provider_failure import MAX_MESSAGE_CHARACTERS, FailureKind, ProviderFailure
-from umg_grpc.knowledge.finish_reasons import FINISH_REASONS, Meaning, meaning_of
+from umg_grpc.knowledge.finish_reason_words import FINISH_REASONS, Meaning, meaning_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.errors.error_message_redaction import clean
 

@@ -8,7 +8,7 @@ first ends the text, of several that end together the longest. So the cuts betwe
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.knowledge.model_quirk_definitions import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.text_format_interface import StreamDecoder

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Raw, Struct
 
-from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.knowledge.model_quirk_definitions import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject, is_present
 from umg_grpc.wire.core.prompt_cache_marks import lasts_an_hour

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Raw
 
 from umg_grpc.knowledge.dropped_field_losses import LOSS_MEMBERS
-from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.knowledge.model_quirk_definitions import Quirks
 from umg_grpc.wire.dropped_fields_report import Report
 
 Member = TypeVar("Member", object, Raw)

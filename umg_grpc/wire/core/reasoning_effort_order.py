@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.knowledge.model_quirk_definitions import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report
 

@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.knowledge.quirks import Quirks, SchemaDialect
+from umg_grpc.knowledge.model_quirk_definitions import Quirks, SchemaDialect
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.agent_prompt_lines import INSTRUCTION_ROLES
 from umg_grpc.wire.core.json_decoding import JsonObject

@@ -3,7 +3,7 @@
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.knowledge.quirks import Quirks, SchemaDialect
+from umg_grpc.knowledge.model_quirk_definitions import Quirks, SchemaDialect
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.native_schema_conversion import json_schema
 from umg_grpc.wire.core.schema_dialects import fit_schema

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from umg_grpc.knowledge.dropped_field_losses import LOSS_MEMBERS, field_of_member, loss_of
-from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.knowledge.model_quirk_definitions import Quirks
 from umg_grpc.wire.core.provider_member_changes import is_without_effect
 from umg_grpc.wire.core.reasoning_effort_order import EFFORT_NAMES
 from umg_grpc.wire.errors.rejection_reading import Refused

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.knowledge.dropped_field_losses import LOSS_MEMBERS
-from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.knowledge.model_quirk_definitions import Quirks
 from umg_grpc.wire.errors.error_body_reading import RELAY_PREFIX
 
 Kind = Literal["member", "value", "role", "keyword", "limit", "limit_exclusive"]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.families.image import (
+from umg_grpc.knowledge.families.image_model_rules import (
     FAMILY_FIELDS,
     GENERAL_RULES,
     MAX_GROUP,

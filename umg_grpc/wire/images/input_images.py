@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 import pybase64
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.families.image import placed_images
+from umg_grpc.knowledge.families.image_model_rules import placed_images
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.base64_media import decode_base64, is_data_url, parse_data_url
 from umg_grpc.wire.core.image_file_headers import check_image

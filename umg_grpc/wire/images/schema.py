@@ -1,5 +1,5 @@
 """JSON bodies of the image paths as typed structs: the specification's fields, and those of current SDKs; null is
-absent. Values that depend on the model's family are checked by `umg_grpc.knowledge.families.image`.
+absent. Values that depend on the model's family are checked by `umg_grpc.knowledge.families.image_model_rules`.
 """
 
 from typing import Annotated, Literal

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.knowledge.model_quirk_definitions import Quirks
 from umg_grpc.wire.core.json_decoding import MAX_ECHO, invalid
 from umg_grpc.wire.dropped_fields_report import Report
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import assert_never
 
-from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.knowledge.model_quirk_definitions import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.core.prompt_cache_breakpoints import is_explicit

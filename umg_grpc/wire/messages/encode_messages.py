@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
+from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.alternating_turn_encoding import (
     ASSISTANT_ROLE,

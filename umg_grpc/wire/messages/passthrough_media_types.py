@@ -4,7 +4,7 @@ import msgspec
 import pybase64
 from msgspec import Raw, Struct
 
-from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.knowledge.model_quirk_definitions import Quirks
 from umg_grpc.wire.core.image_file_headers import sniff_image
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, parse
 from umg_grpc.wire.core.raw_json_edits import EACH_ELEMENT, edit_values

@@ -8,7 +8,7 @@ from collections.abc import Collection
 import msgspec
 from msgspec import Raw, Struct
 
-from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
+from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.agent_prompt_lines import edit_client_lines
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, is_present, parse

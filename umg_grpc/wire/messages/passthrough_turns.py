@@ -3,7 +3,7 @@
 import msgspec
 from msgspec import Raw, Struct
 
-from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.knowledge.model_quirk_definitions import Quirks
 from umg_grpc.wire.core.inserted_turn_texts import CONTINUE_TEXT, marked
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, is_present, parse
 from umg_grpc.wire.dropped_fields_report import Report

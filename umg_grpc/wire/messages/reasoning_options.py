@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.knowledge.model_quirk_definitions import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject, invalid, missing, whole
 from umg_grpc.wire.core.reasoning_effort_order import accepted_effort, fit_reasoning, higher_effort, nearest_effort

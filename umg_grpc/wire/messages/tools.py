@@ -4,7 +4,7 @@ from typing import assert_never
 
 import msgspec
 
-from umg_grpc.knowledge.quirks import Quirks, SchemaDialect
+from umg_grpc.knowledge.model_quirk_definitions import Quirks, SchemaDialect
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import (
     JsonObject,

@@ -8,7 +8,7 @@ from typing import assert_never
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.knowledge.quirks import NO_QUIRKS
+from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.agent_prompt_lines import without_client_lines
 from umg_grpc.wire.core.inserted_turn_texts import FILLER_TEXT, NO_RESULT, marked

@@ -2,7 +2,7 @@
 
 from msgspec import Raw
 
-from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.knowledge.model_quirk_definitions import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import INT64_MAX, JsonObject, is_present, json_object, whole
 from umg_grpc.wire.core.reasoning_effort_order import fit_reasoning

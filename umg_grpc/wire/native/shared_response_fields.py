@@ -8,7 +8,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from msgspec import Meta, Raw, Struct
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.finish_reasons import meaning_of
+from umg_grpc.knowledge.finish_reason_words import meaning_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.finish_reason_conversion import Ended, finish_reason_of, own_reasons
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject, is_present

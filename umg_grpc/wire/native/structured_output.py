@@ -5,7 +5,7 @@ from typing import assert_never
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.knowledge.model_quirk_definitions import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject, is_present, json_text, parse
 from umg_grpc.wire.core.structured_output_ways import JSON_SCHEMA_FIELD, fit_format, fit_own_response, requires_json

@@ -5,7 +5,7 @@ from typing import assert_never
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.knowledge.quirks import Quirks, SchemaDialect
+from umg_grpc.knowledge.model_quirk_definitions import Quirks, SchemaDialect
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject, is_present, json_object, json_text
 from umg_grpc.wire.core.tool_argument_objects import encode_free_text

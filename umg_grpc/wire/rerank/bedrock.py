@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from umg_grpc.knowledge.vector_models import vector_model
+from umg_grpc.knowledge.cloud_vector_models import vector_model
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.bedrock_invoke_calls import input_tokens, model_path
 from umg_grpc.wire.core.json_decoding import JsonObject

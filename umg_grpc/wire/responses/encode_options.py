@@ -2,7 +2,7 @@
 
 from typing import assert_never, get_args
 
-from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
+from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject, json_text
 from umg_grpc.wire.core.reasoning_effort_order import fit_reasoning, nearest_effort

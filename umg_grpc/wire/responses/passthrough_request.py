@@ -5,8 +5,8 @@ from collections.abc import Collection
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.knowledge.client_members import CLIENT_MEMBERS, members_for_others
-from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
+from umg_grpc.knowledge.client_added_members import CLIENT_MEMBERS, members_for_others
+from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import reasoning_state_conversion
 from umg_grpc.wire.core.agent_prompt_lines import edit_client_lines, edit_first_turn

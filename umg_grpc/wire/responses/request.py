@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
+from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import (
     JsonObject,

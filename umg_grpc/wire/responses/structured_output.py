@@ -3,7 +3,7 @@
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.knowledge.model_quirk_definitions import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject, is_present, parse
 from umg_grpc.wire.core.structured_output_ways import (

@@ -7,7 +7,7 @@ from typing import assert_never
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
+from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.provider_tool_names import tool_names
 from umg_grpc.wire.core.function_tool_encoding import FunctionDefinition, decode_function

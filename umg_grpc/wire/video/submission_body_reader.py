@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Raw
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.families.video import DOCUMENTED_MODELS
+from umg_grpc.knowledge.families.video_model_rules import DOCUMENTED_MODELS
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.core.json_decoding import (

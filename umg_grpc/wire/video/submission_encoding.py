@@ -6,7 +6,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.media_models import FRAME_ROLES, Condition, MediaModel, Medium, Value, is_among, media_model
+from umg_grpc.knowledge.media_model_rules import (
+    FRAME_ROLES,
+    Condition,
+    MediaModel,
+    Medium,
+    Value,
+    is_among,
+    media_model,
+)
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.video.provider_protocol_interface import Implied, ProviderRequest, VideoProtocol

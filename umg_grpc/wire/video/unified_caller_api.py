@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from umg_grpc.knowledge.families.video import DOCUMENTED_MODELS, ENTRY_RULES, video_family
+from umg_grpc.knowledge.families.video_model_rules import DOCUMENTED_MODELS, ENTRY_RULES, video_family
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.errors import encode_error
 from umg_grpc.wire.core.caller_field_paths import wire_paths

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import msgspec
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.families.video import video_family
+from umg_grpc.knowledge.families.video_model_rules import video_family
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.caller_field_paths import wire_paths
 from umg_grpc.wire.core.json_decoding import JsonObject, is_present, parse

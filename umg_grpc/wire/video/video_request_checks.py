@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.families.video import (
+from umg_grpc.knowledge.families.video_model_rules import (
     ANY_ROLE,
     DOCUMENTED_MODELS,
     E_3,

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.families.text import TEXT_FAMILIES, apply, family_model
+from umg_grpc.knowledge.families.text_model_rules import TEXT_FAMILIES, apply, family_model
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.model_quirks import has_functions, has_search_option

@@ -2,7 +2,14 @@
 
 import pytest
 
-from umg_grpc.knowledge.families.text import TEXT_FAMILIES, FamilyModel, Suffix, family_model, family_of, split_suffix
+from umg_grpc.knowledge.families.text_model_rules import (
+    TEXT_FAMILIES,
+    FamilyModel,
+    Suffix,
+    family_model,
+    family_of,
+    split_suffix,
+)
 
 SUFFIXES = {
     "famG-2.5-pro-thinking": Suffix("thinking"),

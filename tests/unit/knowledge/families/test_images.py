@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass
 import pytest
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.families.image import (
+from umg_grpc.knowledge.families.image_model_rules import (
     GENERAL_RULES,
     IMAGE_MODELS,
     RATIO_PIXELS,

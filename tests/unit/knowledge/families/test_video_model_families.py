@@ -1,11 +1,17 @@
-"""Rules of the video models in their entries (`umg_grpc/knowledge/families/video.py`)."""
+"""Rules of the video models in their entries (`umg_grpc/knowledge/families/video_model_rules.py`)."""
 
 from dataclasses import dataclass
 
 import pytest
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.families.video import DOCUMENTED_MODELS, ENTRY_PATHS, ENTRY_RULES, VIDEO_FAMILIES, video_family
+from umg_grpc.knowledge.families.video_model_rules import (
+    DOCUMENTED_MODELS,
+    ENTRY_PATHS,
+    ENTRY_RULES,
+    VIDEO_FAMILIES,
+    video_family,
+)
 from umg_grpc.service.pipeline import schema_validation
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video.video_request_checks import check

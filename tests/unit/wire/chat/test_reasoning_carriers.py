@@ -12,8 +12,8 @@ import pytest
 from tests.unit.wire.accumulate import accumulate
 from tests.unit.wire.streams import decoded
 from tests.unit.wire.timing import within
-from umg_grpc.knowledge.quirks import Quirks
-from umg_grpc.knowledge.reasoning_carriers import REASONING_CARRIERS
+from umg_grpc.knowledge.model_quirk_definitions import Quirks
+from umg_grpc.knowledge.reasoning_state_members import REASONING_CARRIERS
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.chat import CHAT_FORMAT, provider_reasoning_members

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from umg_grpc.knowledge.reasoning_carriers import REASONING_CARRIERS
+from umg_grpc.knowledge.reasoning_state_members import REASONING_CARRIERS
 from umg_grpc.wire.chat.split_choice_joining import joined_body, joined_chunk
 
 LISTS = ("tool_calls", "annotations", "images", *(row.member for row in REASONING_CARRIERS if row.merge != "replace"))

@@ -10,8 +10,8 @@ from tests.pairs.table import LEAST
 from tests.support.providers.converse import judge
 from tests.support.providers.converse_shapes import parameters
 from umg_grpc.base.errors import UmgError
+from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks
 from umg_grpc.knowledge.provider_quirks import known
-from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.converse import CONVERSE_FORMAT

@@ -13,7 +13,7 @@ from tests.support.images import PNG
 from tests.unit.wire.images.test_request import FLAT, LONG_TEXT
 from tests.unit.wire.mutations import mutated
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.families.image import IMAGE_MODELS, max_images, requested_pixels
+from umg_grpc.knowledge.families.image_model_rules import IMAGE_MODELS, max_images, requested_pixels
 from umg_grpc.wire.images import IMAGE_EDITS, IMAGE_FORMATS, check_inputs
 from umg_grpc.wire.images.image_request_checks import check
 

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from umg_grpc.base.errors import UmgError
+from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks
 from umg_grpc.knowledge.provider_quirks import known
-from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.messages import MESSAGES_FORMAT

@@ -7,7 +7,7 @@ import pytest
 from google.protobuf import text_format
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.knowledge.model_quirk_definitions import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.responses import RESPONSES_FORMAT

@@ -11,7 +11,7 @@ from umg_grpc.config.importers.litellm.model_providers import COMPATIBLE_PROVIDE
 from umg_grpc.config.importers.litellm.source_facts import SourceProvider
 from umg_grpc.config.importers.source_config import SourceMapping, text_of
 from umg_grpc.config.importers.unserved_models import RESULT_PHRASES
-from umg_grpc.knowledge.presets import PROVIDER_PRESETS, Provider
+from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS, Provider
 from umg_grpc.operations.provider_call_paths import call_path
 
 VERSION_SEGMENT = re.compile(r"/v[0-9]+(?:beta[0-9]*)?(?:/|$)")

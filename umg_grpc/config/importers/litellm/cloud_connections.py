@@ -28,8 +28,8 @@ from umg_grpc.config.importers.unserved_models import (
     unserved_at_bedrock,
 )
 from umg_grpc.knowledge.cloud_credentials import token_scope
-from umg_grpc.knowledge.presets import PROVIDER_PRESETS, Provider
-from umg_grpc.knowledge.vector_models import vector_model
+from umg_grpc.knowledge.cloud_vector_models import vector_model
+from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS, Provider
 
 DEPLOYMENT_URL = re.compile(r"(.*?)/openai/deployments/([^/]+)(?:/.*)?")
 ENDPOINT_ID = re.compile(r"(?:.*/)?[0-9]{5,}")

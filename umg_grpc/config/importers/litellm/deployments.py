@@ -12,9 +12,9 @@ from umg_grpc.config.importers.litellm.cloud_connections import cloud_connection
 from umg_grpc.config.importers.litellm.model_providers import protocols_of, source_model
 from umg_grpc.config.importers.litellm.unconverted import UnconvertedSettings
 from umg_grpc.config.importers.source_config import SourceMapping
-from umg_grpc.knowledge.model_operations import known_operations
-from umg_grpc.knowledge.presets import PROVIDER_PRESETS
-from umg_grpc.knowledge.source_packages import DATA_PACKAGES
+from umg_grpc.knowledge.operations_by_model_id import known_operations
+from umg_grpc.knowledge.price_data_packages import DATA_PACKAGES
+from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS
 from umg_grpc.operations import SCOPE_OPERATIONS
 
 LIMIT_KEYS: Mapping[str, str] = {

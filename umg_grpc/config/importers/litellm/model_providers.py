@@ -16,10 +16,10 @@ from umg_grpc.config.importers.litellm.source_facts import (
 )
 from umg_grpc.config.importers.source_config import VARIABLE_REFERENCE
 from umg_grpc.config.importers.unserved_models import RESULT_PHRASES
-from umg_grpc.knowledge.families.image import IMAGE_FAMILIES
-from umg_grpc.knowledge.families.video import VIDEO_FAMILIES
-from umg_grpc.knowledge.model_operations import known_operations
-from umg_grpc.knowledge.presets import PROVIDER_PRESETS
+from umg_grpc.knowledge.families.image_model_rules import IMAGE_FAMILIES
+from umg_grpc.knowledge.families.video_model_rules import VIDEO_FAMILIES
+from umg_grpc.knowledge.operations_by_model_id import known_operations
+from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS
 from umg_grpc.knowledge.vendor_addresses import LOCAL_HOSTS
 from umg_grpc.operations import OPERATIONS_BY_VALUE, SCOPE_OPERATIONS
 

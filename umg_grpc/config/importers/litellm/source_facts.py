@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec import Struct
 
 from umg_grpc.knowledge.data_files import read_rows
-from umg_grpc.knowledge.presets import PROVIDER_PRESETS, Provider
+from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS, Provider
 
 
 class Rewrite(Struct, frozen=True, forbid_unknown_fields=True):

@@ -9,7 +9,7 @@ from umg_grpc.config.importers.new_api.channel_types import operations_of
 from umg_grpc.config.importers.new_api.row_connections import RowConnection, Source, connection, source_of
 from umg_grpc.config.importers.new_api.source_rows import INVALID_JSON, SourceRow, is_set, json_of, texts
 from umg_grpc.config.importers.unconverted_settings import reason_of
-from umg_grpc.knowledge.presets import Provider
+from umg_grpc.knowledge.provider_presets import Provider
 
 DISABLED_COMMENTS: Mapping[float | None, str] = {
     2: "disabled by hand in new-api",

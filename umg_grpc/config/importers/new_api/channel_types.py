@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec import Struct
 
 from umg_grpc.knowledge.data_files import read_rows
-from umg_grpc.knowledge.model_operations import known_operations, operations_named
+from umg_grpc.knowledge.operations_by_model_id import known_operations, operations_named
 from umg_grpc.v1 import pb
 
 Kind = Literal["", "azure", "cloudflare", "custom", "pair", "baidu_v2", "aws", "vertex"]

@@ -16,7 +16,7 @@ from umg_grpc.config.importers.unserved_models import (
     VERTEX_MAKERS,
     unserved_at_bedrock,
 )
-from umg_grpc.knowledge.presets import PROVIDER_PRESETS, Provider
+from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS, Provider
 from umg_grpc.operations import OPERATIONS_BY_VALUE, SCOPE_OPERATIONS, ModelOperation
 from umg_grpc.operations.provider_call_paths import call_path
 

@@ -4,7 +4,7 @@ member, or with it adapted. If it does not serve a protocol, another protocol of
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.provider_failure import FailureKind, ProviderRefusal
-from umg_grpc.knowledge.quirks import NO_QUIRKS, ChannelQuirks, Quirks
+from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, ChannelQuirks, Quirks
 from umg_grpc.routing import Target
 from umg_grpc.service.pipeline.attempt_observers import AttemptObservers
 from umg_grpc.service.resilience.learned_quirks import LearnedQuirks

@@ -3,7 +3,7 @@
 from functools import partial
 
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.knowledge.quirks import NO_QUIRKS
+from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS
 from umg_grpc.service.guardrails.guard_driver import REPLACED_FIELDS, Checked, GuardRun, without_source
 from umg_grpc.service.guardrails.guarded_bodies import found_rest
 from umg_grpc.service.guardrails.guarded_text_stream import GuardedTextStream

@@ -9,7 +9,7 @@ from google.protobuf.message import Message
 from msgspec.structs import replace
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.families import text as text_families
+from umg_grpc.knowledge.families import text_model_rules as text_families
 from umg_grpc.routing import ANY_ROUTE, GENERATE_VALUE, Resolved, RoutePreferences
 from umg_grpc.service.caching.prompt_cache_affinity import find_affinity
 from umg_grpc.service.caching.stored_prompts import StoredPrompts

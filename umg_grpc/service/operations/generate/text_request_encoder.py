@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.quirks import NO_QUIRKS
+from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS
 from umg_grpc.routing import Target
 from umg_grpc.service.caching.prompt_cache_affinity import find_affinity, lacks_key, make_key
 from umg_grpc.service.caching.stored_prompts import StoredPrompts

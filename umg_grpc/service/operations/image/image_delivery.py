@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from umg_grpc.access.file_links import FileLinks
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Channel
-from umg_grpc.knowledge.families.image import ImageRules, placed_images
+from umg_grpc.knowledge.families.image_model_rules import ImageRules, placed_images
 from umg_grpc.service.operations.image.image_call import AdmittedImages
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.store.blob_store import BlobStore

@@ -8,7 +8,7 @@ from typing import Generic
 from google.protobuf.message import Message
 from msgspec.structs import replace
 
-from umg_grpc.knowledge.prices import INPUT_TOKEN, Prices
+from umg_grpc.knowledge.price_calculation import INPUT_TOKEN, Prices
 from umg_grpc.operations import StreamedMethod, UnaryOperation
 from umg_grpc.routing import RoutePreferences, Target
 from umg_grpc.service.conversations.account_object_ownership import AccountObject, check_ownership

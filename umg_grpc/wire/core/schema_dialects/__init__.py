@@ -5,7 +5,7 @@ rewritten, or becomes a sentence of the description and is reported.
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.knowledge.quirks import SchemaDialect
+from umg_grpc.knowledge.model_quirk_definitions import SchemaDialect
 from umg_grpc.wire.core.json_decoding import JsonObject, invalid
 from umg_grpc.wire.core.native_schema_conversion import json_schema
 from umg_grpc.wire.core.schema_dialects.keyword_changes import TooDeepError, for_gemini, for_moonshot

@@ -9,8 +9,8 @@ import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.knowledge.families.image import MAX_GROUP, family_row, is_grouped
-from umg_grpc.knowledge.media_models import media_model
+from umg_grpc.knowledge.families.image_model_rules import MAX_GROUP, family_row, is_grouped
+from umg_grpc.knowledge.media_model_rules import media_model
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject, any_value, is_present
 from umg_grpc.wire.core.lenient_number_reading import Count, count

@@ -10,9 +10,9 @@ import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.knowledge.families.image import family_row, has_images
-from umg_grpc.knowledge.media_models import media_model
-from umg_grpc.knowledge.task_words import own_meaning
+from umg_grpc.knowledge.families.image_model_rules import family_row, has_images
+from umg_grpc.knowledge.media_model_rules import media_model
+from umg_grpc.knowledge.task_state_words import own_meaning
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject, is_present
 from umg_grpc.wire.core.lenient_number_reading import Count, count

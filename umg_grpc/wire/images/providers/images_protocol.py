@@ -2,7 +2,7 @@
 
 import msgspec
 
-from umg_grpc.knowledge.families.image import has_images
+from umg_grpc.knowledge.families.image_model_rules import has_images
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject, any_value
 from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.families.image import is_grouped
+from umg_grpc.knowledge.families.image_model_rules import is_grouped
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, any_value
 from umg_grpc.wire.core.lenient_number_reading import Count, count

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from umg_grpc.knowledge.families.image import PlacedImage
+from umg_grpc.knowledge.families.image_model_rules import PlacedImage
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject, invalid
 from umg_grpc.wire.core.multipart_forms import FilePart, encode_form

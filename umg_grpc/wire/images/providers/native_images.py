@@ -9,7 +9,7 @@ import pybase64
 from msgspec import Raw, Struct
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.families.image import PlacedImage, placed_images, ratio_of, tier_of
+from umg_grpc.knowledge.families.image_model_rules import PlacedImage, placed_images, ratio_of, tier_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.image_file_headers import PNG_TYPE
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject, invalid

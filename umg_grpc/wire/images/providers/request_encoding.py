@@ -7,7 +7,7 @@ import msgspec
 import pybase64
 from msgspec import Raw
 
-from umg_grpc.knowledge.families.image import PlacedImage, is_grouped, placed_images
+from umg_grpc.knowledge.families.image_model_rules import PlacedImage, is_grouped, placed_images
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.base64_media import normal_mime
 from umg_grpc.wire.core.image_file_headers import PNG_TYPE, sniff_image

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import msgspec
 
-from umg_grpc.knowledge.families.image import PlacedImage, family_row, placed_images
+from umg_grpc.knowledge.families.image_model_rules import PlacedImage, family_row, placed_images
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes

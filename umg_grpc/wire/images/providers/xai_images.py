@@ -9,7 +9,7 @@ from dataclasses import replace
 import msgspec
 from msgspec import Raw, Struct
 
-from umg_grpc.knowledge.families.image import PlacedImage, nearest_ratio
+from umg_grpc.knowledge.families.image_model_rules import PlacedImage, nearest_ratio
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Raw
 
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.knowledge.families.video import video_family
+from umg_grpc.knowledge.families.video_model_rules import video_family
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject, check_numbers, invalid, missing
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable

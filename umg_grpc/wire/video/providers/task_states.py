@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.knowledge.task_words import ALL_PROTOCOLS, Meaning, meaning_of, own_meaning
+from umg_grpc.knowledge.task_state_words import ALL_PROTOCOLS, Meaning, meaning_of, own_meaning
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.base64_media import decode_base64, is_data_url, parse_data_url
 from umg_grpc.wire.errors.error_classification import ProviderError, Table, stated_status

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.knowledge.task_words import meaning_of
+from umg_grpc.knowledge.task_state_words import meaning_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.base64_media import is_data_url, parse_data_url
 from umg_grpc.wire.errors.provider_errors import as_error, read_error, unreadable

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Raw
 
-from umg_grpc.knowledge.families.video import video_family
+from umg_grpc.knowledge.families.video_model_rules import video_family
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject, json_text
 from umg_grpc.wire.dropped_fields_report import Report

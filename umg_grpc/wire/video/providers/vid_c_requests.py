@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 import msgspec
 
-from umg_grpc.knowledge.media_models import media_model
+from umg_grpc.knowledge.media_model_rules import media_model
 from umg_grpc.knowledge.video_member_places import EACH_ITEM, MEDIA_ITEM, Medium, VideoPlaces, video_places
 from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable

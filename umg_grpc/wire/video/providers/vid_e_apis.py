@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from umg_grpc.knowledge.media_models import MediaModel, media_model
+from umg_grpc.knowledge.media_model_rules import MediaModel, media_model
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video.provider_protocol_interface import Implied
 from umg_grpc.wire.video.provider_task_types import Submission

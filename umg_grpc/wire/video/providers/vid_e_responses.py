@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Raw, Struct
 
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.knowledge.task_words import meaning_of
+from umg_grpc.knowledge.task_state_words import meaning_of
 from umg_grpc.wire.core.json_decoding import is_present
 from umg_grpc.wire.errors.error_classification import ProviderError
 from umg_grpc.wire.errors.provider_errors import is_ok, read_error

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from msgspec import Raw, Struct
 
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.knowledge.media_models import media_model
+from umg_grpc.knowledge.media_model_rules import media_model
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject, is_present
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable

@@ -7,7 +7,7 @@ from urllib.parse import quote, urlencode
 from msgspec import Raw, Struct
 
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.knowledge.media_models import media_model
+from umg_grpc.knowledge.media_model_rules import media_model
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.core.lenient_number_reading import count

@@ -8,7 +8,7 @@ from dataclasses import replace
 from msgspec import Struct
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.media_models import media_model
+from umg_grpc.knowledge.media_model_rules import media_model
 from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.errors.provider_errors import read_error

@@ -14,7 +14,7 @@ from tests.support.providers.images.openai import takes_size
 from tests.support.providers.server import ReceivedRequest
 from tests.support.providers.typed_dict_validation import Leniency, check
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.families.image import family_row
+from umg_grpc.knowledge.families.image_model_rules import family_row
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.multipart_forms import FormPart
 from umg_grpc.wire.decoded_request_notes import DecodedRequest

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.knowledge.task_words import ALL_PROTOCOLS, TASK_WORDS, meaning_of
+from umg_grpc.knowledge.task_state_words import ALL_PROTOCOLS, TASK_WORDS, meaning_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.images.provider_protocol_interface import ImageTasks
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.support.videos import submission
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.knowledge.task_members import EACH_ITEM, EVERY_PROTOCOL, TASK_MEMBERS, Path, paths_of
+from umg_grpc.knowledge.task_response_members import EACH_ITEM, EVERY_PROTOCOL, TASK_MEMBERS, Path, paths_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.relay_task_responses import read_relayed
 from umg_grpc.wire.video import VIDEO_PROTOCOLS

@@ -10,7 +10,7 @@ import pytest
 from tests.support.videos import submission
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.knowledge.data_files import read_rows
-from umg_grpc.knowledge.task_words import ALL_PROTOCOLS, Meaning, TaskWord, meaning_of
+from umg_grpc.knowledge.task_state_words import ALL_PROTOCOLS, Meaning, TaskWord, meaning_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video import VIDEO_PROTOCOLS
 from umg_grpc.wire.video.provider_protocol_interface import StatusOrMore

@@ -6,7 +6,7 @@ from typing import Literal, TypeVar
 
 from msgspec import Struct, structs
 
-from umg_grpc.knowledge.quirks import ChatTools, Sampling, Thinking, ToolChoices
+from umg_grpc.knowledge.model_quirk_definitions import ChatTools, Sampling, Thinking, ToolChoices
 
 Value = TypeVar("Value")
 

@@ -10,9 +10,9 @@ from typing import Literal
 from msgspec import structs
 
 from umg_grpc.knowledge.data_files import read_rows
-from umg_grpc.knowledge.model_facts import NO_FACTS, Facts, ModelFacts, in_common, known_facts
+from umg_grpc.knowledge.model_fact_types import NO_FACTS, Facts, ModelFacts, in_common, known_facts
 from umg_grpc.knowledge.model_id_spellings import IdPattern, ModelVersion, Series, all_series, series_of, spellings
-from umg_grpc.knowledge.source_packages import DATA_PACKAGES
+from umg_grpc.knowledge.price_data_packages import DATA_PACKAGES
 from umg_grpc.knowledge.vendor_addresses import CLOSED_MAKERS, is_closed
 
 Origin = Literal["hand", "generated", "inherited"]

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Mapping
 from decimal import ROUND_UP, Decimal
 
-from umg_grpc.knowledge.price_rows import REGIONAL_TIER, TokenPrices
-from umg_grpc.knowledge.public_prices.rate_rows import SEARCH_RATE, Row, text
+from umg_grpc.knowledge.public_price_rows import REGIONAL_TIER, TokenPrices
+from umg_grpc.knowledge.public_prices.shortest_rate_rows import SEARCH_RATE, Row, text
 
 AZURE_KEY = re.compile(r"azure/(us|eu|apac|us-gov)/[^/]+")
 BEDROCK_KEY = re.compile(r"bedrock(?:_mantle)?/([a-z]{2}(?:-gov)?-[a-z]+-[0-9])/[^/]+")

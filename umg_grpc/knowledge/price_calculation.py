@@ -136,7 +136,9 @@ class Prices:
     all other variants.
     """
     rates: Rates | None = None
-    """Prices under conditions, applied by `umg_grpc.knowledge.price_rates`; None if the prices are always the same."""
+    """Prices under conditions, applied by `umg_grpc.knowledge.conditional_price_rates`; None if the prices are always
+    the same.
+    """
 
     def cost(self, quantities: Quantities) -> int:
         """Return the cost of the quantities in micro-credits, rounded up to a whole one."""

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from umg_grpc.knowledge.price_rows import FilePrice, UnitPrices, messages_of, rates_of
-from umg_grpc.knowledge.public_prices import cost_map, genai_prices
+from umg_grpc.knowledge.public_price_rows import FilePrice, UnitPrices, messages_of, rates_of
+from umg_grpc.knowledge.public_prices import genai_prices, litellm_cost_map
 from umg_grpc.knowledge.shipped_prices import PriceFile, price_row, shipped_rows
 from umg_grpc.knowledge.vendor_addresses import known_vendors
 
@@ -33,7 +33,7 @@ def updated_rows(content: bytes, source: str, as_of: str) -> list[FilePrice]:
     data = msgspec.json.decode(content)
     match data:
         case dict():
-            found = _of_rows(cost_map.price_rows(_entries(data)), source, as_of)
+            found = _of_rows(litellm_cost_map.price_rows(_entries(data)), source, as_of)
         case [{"id": _, "models": _}, *_]:
             found = _of_rows(genai_prices.price_rows(data, as_of), source, as_of)
         case [{"model": _}, *_]:

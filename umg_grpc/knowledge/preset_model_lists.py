@@ -6,10 +6,10 @@ from functools import cache
 from msgspec import Struct
 
 from umg_grpc.knowledge.data_files import read_rows
-from umg_grpc.knowledge.known_models import find, models_of
-from umg_grpc.knowledge.model_operations import known_operations
-from umg_grpc.knowledge.presets import PROVIDER_PRESETS, Provider
-from umg_grpc.knowledge.source_packages import DATA_PACKAGES
+from umg_grpc.knowledge.model_facts_by_id import find, models_of
+from umg_grpc.knowledge.operations_by_model_id import known_operations
+from umg_grpc.knowledge.price_data_packages import DATA_PACKAGES
+from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS, Provider
 
 NO_MODELS = frozenset({"completion", "decisions", "evaluation", "extraction"})
 """Modes of the cost map that are not served; those of speech and others are known by the ids."""

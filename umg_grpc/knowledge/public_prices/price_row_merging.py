@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from decimal import Decimal
 
-from umg_grpc.knowledge.public_prices.rate_rows import Row
-from umg_grpc.knowledge.public_prices.regions import REGIONAL_VENDORS, absolute
+from umg_grpc.knowledge.public_prices.region_price_rates import REGIONAL_VENDORS, absolute
+from umg_grpc.knowledge.public_prices.shortest_rate_rows import Row
 from umg_grpc.knowledge.shipped_prices import price_ids
 from umg_grpc.knowledge.vendor_addresses import CLOSED_MAKERS, OPEN_MAKERS
 

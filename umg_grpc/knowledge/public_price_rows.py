@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
-from umg_grpc.knowledge.prices import PRICED_UNITS, Hours, Rate, Unit, Variant, variant_of
+from umg_grpc.knowledge.price_calculation import PRICED_UNITS, Hours, Rate, Unit, Variant, variant_of
 from umg_grpc.v1 import pb
 
 NO_SIZES: Mapping[str, str] = MappingProxyType({})
@@ -53,7 +53,7 @@ class MediaPrices(TokenPrices, frozen=True, kw_only=True):
 
 
 class RateRow(MediaPrices, frozen=True, kw_only=True):
-    """Prices of a model that apply if all stated conditions hold, as `umg_grpc.knowledge.prices.Rate`."""
+    """Prices of a model that apply if all stated conditions hold, as `umg_grpc.knowledge.price_calculation.Rate`."""
 
     above: int = 0
     """Number of input tokens above which the whole call has these prices."""

@@ -6,7 +6,7 @@ from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
 
-from umg_grpc.knowledge.prices import TOKEN_UNITS, Hours, Prices, Rate, Rates, completed
+from umg_grpc.knowledge.price_calculation import TOKEN_UNITS, Hours, Prices, Rate, Rates, completed
 
 ANY_TIER = "auto"
 """Class of service in a request that leaves the choice to the provider."""

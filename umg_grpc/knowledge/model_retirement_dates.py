@@ -8,11 +8,11 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from umg_grpc.knowledge.known_models import FOUND_MODELS, find
+from umg_grpc.knowledge.model_facts_by_id import FOUND_MODELS, find
 from umg_grpc.knowledge.model_id_spellings import spellings
-from umg_grpc.knowledge.presets import PROVIDER_PRESETS
-from umg_grpc.knowledge.retired_models import RETIRED_MODELS, RetiredModels, retirement
+from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS
 from umg_grpc.knowledge.shipped_prices import shipped_rows
+from umg_grpc.knowledge.shut_down_models import RETIRED_MODELS, RetiredModels, retirement
 
 WARNING_DAYS = 90
 """Days before an announced retirement from which it is reported."""

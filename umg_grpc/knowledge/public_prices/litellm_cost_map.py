@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from umg_grpc.knowledge.price_rows import REGIONAL_TIER
-from umg_grpc.knowledge.public_prices.rate_rows import Credits, Row, Term, rate_rows, text, texts
-from umg_grpc.knowledge.public_prices.regions import dearest, key_region, region_rates
+from umg_grpc.knowledge.public_price_rows import REGIONAL_TIER
+from umg_grpc.knowledge.public_prices.region_price_rates import dearest, key_region, region_rates
+from umg_grpc.knowledge.public_prices.shortest_rate_rows import Credits, Row, Term, rate_rows, text, texts
 from umg_grpc.knowledge.shipped_prices import price_ids
 
 MODEL_VENDORS = {

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 
 from umg_grpc.base.wildcard_patterns import wildcard_match
 from umg_grpc.knowledge.data_files import read_rows
-from umg_grpc.knowledge.model_operations import operations_named
+from umg_grpc.knowledge.operations_by_model_id import operations_named
 from umg_grpc.v1 import pb
 
 SERVICE_ACCOUNT_FILE = "GOOGLE_APPLICATION_CREDENTIALS"
