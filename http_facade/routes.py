@@ -7,7 +7,7 @@ from enum import Enum, auto
 
 from http_facade.path_spellings import API_VERSIONS, canonical_path
 from umg_grpc.operations import OPERATION_ROWS, UNARY_OPERATIONS
-from umg_grpc.operations.formats import all_faces
+from umg_grpc.operations.wire_formats_by_name import all_faces
 
 DEFAULT_FORMAT = "chat"
 """Format of the error bodies for paths that match no route."""

@@ -9,8 +9,8 @@ from typing import Any
 from google.protobuf.message import Message
 
 from umg_grpc.operations import UNARY_OPERATIONS, StreamedMethod, UnaryOperation
-from umg_grpc.operations.embed import EMBED_OPERATION
-from umg_grpc.operations.rerank import RERANK_OPERATION
+from umg_grpc.operations.embedding_operation import EMBED_OPERATION
+from umg_grpc.operations.rerank_operation import RERANK_OPERATION
 from umg_grpc.upstream.http.provider_call import HasSource
 from umg_grpc.upstream.local.wordllama import WordLlamaEngine
 from umg_grpc.upstream.upstream_interfaces import UnaryUpstream

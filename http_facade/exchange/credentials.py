@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from aiohttp import hdrs
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.operations.formats import face_of
+from umg_grpc.operations.wire_formats_by_name import face_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FACES
 from umg_grpc.wire.model_lists import MODEL_LISTS

@@ -10,7 +10,7 @@ from http_facade.connect import connect_protocol, grpc_web
 from http_facade.connect.connect_protocol import CONNECT_PROTOCOL
 from http_facade.connect.grpc_web import GRPC_WEB
 from umg_grpc.base.errors import UmgError
-from umg_grpc.operations.formats import face_of
+from umg_grpc.operations.wire_formats_by_name import face_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.errors.error_classification import CHANNEL_STATUSES
 from umg_grpc.wire.errors.http_status import http_status

@@ -19,7 +19,7 @@ from http_facade.routes import (
 )
 from umg_grpc.base.errors import UmgError, internal
 from umg_grpc.base.grpc_status import from_rpc
-from umg_grpc.operations.formats import face_of
+from umg_grpc.operations.wire_formats_by_name import face_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.model_lists import MODEL_LISTS
 

@@ -34,7 +34,7 @@ from http_facade.handlers.video_handlers import VideoHandlers
 from http_facade.handlers.web_page_handlers import PageHandlers
 from http_facade.routes import Route, Shape
 from umg_grpc.base.errors import UmgError
-from umg_grpc.operations.formats import unary_operation
+from umg_grpc.operations.wire_formats_by_name import unary_operation
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import TEXT_FACES
 from umg_grpc.wire.core.stream_memory_limits import FREE_BYTES

@@ -12,7 +12,7 @@ from http_facade.handlers.admin_rpc_table import ADMIN_METHODS
 from http_facade.openapi.error_components import ErrorResponses
 from http_facade.openapi.operation_texts import operation_of
 from http_facade.routes import Route, Shape
-from umg_grpc.operations.formats import unary_codec, unary_operation
+from umg_grpc.operations.wire_formats_by_name import unary_codec, unary_operation
 from umg_grpc.wire import TEXT_FACES, administration_api_json
 from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.errors.http_status import OF_FORMATS

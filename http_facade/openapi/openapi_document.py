@@ -13,7 +13,7 @@ from http_facade.openapi.operation_texts import operation_of
 from http_facade.openapi.parameters import parameters
 from http_facade.openapi.rpc_operations import Methods, methods_of
 from http_facade.routes import PAGE_SHAPES, ROUTE_TABLE, Route, Shape
-from umg_grpc.operations.formats import unary_operation
+from umg_grpc.operations.wire_formats_by_name import unary_operation
 from umg_grpc.v1.comments import comments
 from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.openapi_schemas.struct_schemas import StructSchemas

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from http_facade.handlers.admin_rpc_table import ADMIN_METHODS
 from http_facade.routes import Route, Shape
-from umg_grpc.operations.formats import unary_operation
+from umg_grpc.operations.wire_formats_by_name import unary_operation
 
 KEY_STATUSES = (400, 401, 403, 429, 500, 503, 504)
 BODY_STATUSES = (*KEY_STATUSES, 413, 415)

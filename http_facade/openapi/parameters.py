@@ -10,7 +10,7 @@ from http_facade.handlers.admin_rpc_table import ADMIN_METHODS
 from http_facade.handlers.video_download_handler import DOWNLOAD_VARIANTS
 from http_facade.handlers.video_handlers import IDEMPOTENCY_KEY, MAX_KEY_CHARACTERS
 from http_facade.routes import MODEL_CALL_SHAPES, Route, Shape
-from umg_grpc.operations.formats import face_of
+from umg_grpc.operations.wire_formats_by_name import face_of
 from umg_grpc.v1.comments import comments
 from umg_grpc.wire.core.gateway_headers import CACHE_HEADER, STRICT_HEADER, TIMEOUT_HEADER
 from umg_grpc.wire.core.json_decoding import JsonObject

@@ -23,7 +23,7 @@ TABLES = {
     "RERANK_FORMATS": ("umg_grpc/wire/rerank/__init__.py",),
     "TEXT_PROTOCOLS": ("umg_grpc/wire/provider_protocols.py",),
     "FACES_ALONE": ("umg_grpc/wire/text_format_tables.py",),
-    "PROVIDER_PROTOCOLS": ("umg_grpc/operations/image.py", "umg_grpc/operations/video.py"),
+    "PROVIDER_PROTOCOLS": ("umg_grpc/operations/image_operation.py", "umg_grpc/operations/video_operation.py"),
     "MODEL_CATALOGUE": ("umg_grpc/knowledge/model_catalogue.py",),
     "BUILT_IN": ("umg_grpc/config/built_in_config.py",),
     "ROUTE_TABLE": ("http_facade/routes.py",),

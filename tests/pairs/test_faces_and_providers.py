@@ -9,11 +9,11 @@ import pytest
 
 from tests.pairs.table import FACES, PROVIDERS, TEXT_FACES, Kind, Provider, protocols_of, strict_fake
 from tests.support.providers.faulty.right_answers import PATHS
-from umg_grpc.operations.embed import EMBED_OPERATION
-from umg_grpc.operations.generate import GENERATE_OPERATION
-from umg_grpc.operations.image import IMAGE_GENERATION
-from umg_grpc.operations.rerank import RERANK_OPERATION
-from umg_grpc.operations.video import VIDEO_CREATION
+from umg_grpc.operations.embedding_operation import EMBED_OPERATION
+from umg_grpc.operations.generation_operation import GENERATE_OPERATION
+from umg_grpc.operations.image_operation import IMAGE_GENERATION
+from umg_grpc.operations.rerank_operation import RERANK_OPERATION
+from umg_grpc.operations.video_operation import VIDEO_CREATION
 from umg_grpc.wire import TEXT_FACES as TEXT_FACES_OF_PRODUCT
 from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
 from umg_grpc.wire.rerank import RERANK_FORMATS

@@ -21,15 +21,15 @@ from umg_grpc.config.yaml_conversion import any_of, read_entry, similar
 from umg_grpc.config.yaml_document import Path, Value, YamlDocument
 from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS, Provider
 from umg_grpc.operations import OPERATIONS_BY_VALUE, ModelOperation
-from umg_grpc.operations.image import IMAGE_GENERATION
-from umg_grpc.operations.protocols import (
+from umg_grpc.operations.image_operation import IMAGE_GENERATION
+from umg_grpc.operations.provider_protocols_by_name import (
     has_input_limit,
     key_header,
     model_list,
     protocol_by_other_name,
     provider_protocols,
 )
-from umg_grpc.operations.video import VIDEO_CREATION
+from umg_grpc.operations.video_operation import VIDEO_CREATION
 from umg_grpc.wire.provider_protocols import TEXT_PROTOCOLS, has_cache_marks, stores_prompts
 
 OWN_PROTOCOLS = ("local", SIMULATED_PROTOCOL)

@@ -7,10 +7,10 @@ from types import MappingProxyType
 
 from google.protobuf.message import Message
 
-from umg_grpc.operations.embed import EMBED_OPERATION
-from umg_grpc.operations.generate import GENERATE_OPERATION, TOKEN_COUNTING
-from umg_grpc.operations.image import IMAGE_EDITING, IMAGE_GENERATION
-from umg_grpc.operations.moderate import MODERATE_OPERATION
+from umg_grpc.operations.embedding_operation import EMBED_OPERATION
+from umg_grpc.operations.generation_operation import GENERATE_OPERATION, TOKEN_COUNTING
+from umg_grpc.operations.image_operation import IMAGE_EDITING, IMAGE_GENERATION
+from umg_grpc.operations.moderation_operation import MODERATE_OPERATION
 from umg_grpc.operations.operation_row import (
     AttemptTelemetry,
     ModelOperation,
@@ -18,10 +18,10 @@ from umg_grpc.operations.operation_row import (
     StreamedMethod,
     UnaryOperation,
 )
-from umg_grpc.operations.rerank import RERANK_OPERATION
-from umg_grpc.operations.speak import SPEAK_OPERATION
-from umg_grpc.operations.transcribe import TRANSCRIBE_OPERATION
-from umg_grpc.operations.video import VIDEO_CREATION, VIDEO_REMIX
+from umg_grpc.operations.rerank_operation import RERANK_OPERATION
+from umg_grpc.operations.speech_operation import SPEAK_OPERATION
+from umg_grpc.operations.transcription_operation import TRANSCRIBE_OPERATION
+from umg_grpc.operations.video_operation import VIDEO_CREATION, VIDEO_REMIX
 
 __all__ = [
     "CALLED_OPERATIONS",

@@ -3,7 +3,7 @@
 import re
 from urllib.parse import urlsplit
 
-from umg_grpc.operations.protocols import protocol_named, provider_protocols
+from umg_grpc.operations.provider_protocols_by_name import protocol_named, provider_protocols
 
 _VERSION = re.compile(r"v[0-9]+(?:(?:alpha|beta)[0-9]*)?")
 _NATIVE = re.compile(r"/models/[^/]+:[A-Za-z]+$")

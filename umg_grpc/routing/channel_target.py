@@ -19,9 +19,9 @@ from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS
 from umg_grpc.knowledge.provider_quirks import known
 from umg_grpc.knowledge.vendor_addresses import vendor_of
 from umg_grpc.operations import SCOPE_OPERATIONS, ModelOperation
-from umg_grpc.operations.generate import GENERATE_OPERATION
-from umg_grpc.operations.image import IMAGE_EDITING, IMAGE_GENERATION
-from umg_grpc.operations.protocols import has_callers
+from umg_grpc.operations.generation_operation import GENERATE_OPERATION
+from umg_grpc.operations.image_operation import IMAGE_EDITING, IMAGE_GENERATION
+from umg_grpc.operations.provider_protocols_by_name import has_callers
 from umg_grpc.routing.model_prices import target_prices
 
 GENERATE_VALUE = GENERATE_OPERATION.value

@@ -13,7 +13,7 @@ import structlog
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Channel, Config
 from umg_grpc.knowledge.preset_model_lists import vendor_models
-from umg_grpc.operations.protocols import model_list
+from umg_grpc.operations.provider_protocols_by_name import model_list
 from umg_grpc.routing.discovered_models import with_discovered
 from umg_grpc.service.metric_gauges import MODEL_LIST_AGE, MODEL_LIST_SUCCESS
 from umg_grpc.service.metrics import Metrics, Values

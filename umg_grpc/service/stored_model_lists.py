@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from umg_grpc.config import Channel, Config
-from umg_grpc.operations.protocols import model_list
+from umg_grpc.operations.provider_protocols_by_name import model_list
 from umg_grpc.routing import Router
 from umg_grpc.routing.discovered_models import with_discovered
 from umg_grpc.service.failure_advice import advice

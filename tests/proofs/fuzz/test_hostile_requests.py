@@ -20,12 +20,12 @@ from google.protobuf.descriptor_pool import Default
 from http_facade.routes import ROUTE_TABLE, Route, Shape
 from tests.proofs.fuzz.hostile_values import HEADER_VALUES, JSON_VALUES
 from tests.support.gateways import KEY, Running, running
-from umg_grpc.operations.embed import EMBED_OPERATION
-from umg_grpc.operations.formats import unary_operation
-from umg_grpc.operations.moderate import MODERATE_OPERATION
-from umg_grpc.operations.rerank import RERANK_OPERATION
-from umg_grpc.operations.speak import SPEAK_OPERATION
-from umg_grpc.operations.transcribe import TRANSCRIBE_OPERATION
+from umg_grpc.operations.embedding_operation import EMBED_OPERATION
+from umg_grpc.operations.moderation_operation import MODERATE_OPERATION
+from umg_grpc.operations.rerank_operation import RERANK_OPERATION
+from umg_grpc.operations.speech_operation import SPEAK_OPERATION
+from umg_grpc.operations.transcription_operation import TRANSCRIBE_OPERATION
+from umg_grpc.operations.wire_formats_by_name import unary_operation
 from umg_grpc.process.service_factory import SERVICE_NAMES
 
 CONFIG = """

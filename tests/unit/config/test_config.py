@@ -40,7 +40,7 @@ from umg_grpc.config.config_values import UsageRetention
 from umg_grpc.knowledge.model_catalogue import MODEL_CATALOGUE
 from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks
 from umg_grpc.operations import UNARY_OPERATIONS
-from umg_grpc.operations.protocols import key_header
+from umg_grpc.operations.provider_protocols_by_name import key_header
 from umg_grpc.routing import Router
 from umg_grpc.tokens import TOKENIZER_ROWS
 from umg_grpc.wire import TEXT_UPSTREAMS

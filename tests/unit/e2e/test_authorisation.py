@@ -32,12 +32,12 @@ from tests.unit.e2e.authorisation import (
 )
 from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.access.permissions import ADMIN_SCOPE, PERMITTED_OPERATIONS
-from umg_grpc.operations.embed import EMBED_OPERATION
-from umg_grpc.operations.formats import unary_operation
-from umg_grpc.operations.moderate import MODERATE_OPERATION
-from umg_grpc.operations.rerank import RERANK_OPERATION
-from umg_grpc.operations.speak import SPEAK_OPERATION
-from umg_grpc.operations.transcribe import TRANSCRIBE_OPERATION
+from umg_grpc.operations.embedding_operation import EMBED_OPERATION
+from umg_grpc.operations.moderation_operation import MODERATE_OPERATION
+from umg_grpc.operations.rerank_operation import RERANK_OPERATION
+from umg_grpc.operations.speech_operation import SPEAK_OPERATION
+from umg_grpc.operations.transcription_operation import TRANSCRIBE_OPERATION
+from umg_grpc.operations.wire_formats_by_name import unary_operation
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -4,8 +4,8 @@ import pytest
 from google.protobuf.message import Message
 
 from umg_grpc.operations import OPERATION_ROWS, Operation
-from umg_grpc.operations.generate import TOKEN_COUNTING
-from umg_grpc.operations.video import VIDEO_REMIX
+from umg_grpc.operations.generation_operation import TOKEN_COUNTING
+from umg_grpc.operations.video_operation import VIDEO_REMIX
 from umg_grpc.service.guardrails.guard_driver import CONTENT_FIELDS
 from umg_grpc.service.guardrails.guarded_texts import has_texts
 from umg_grpc.v1 import pb

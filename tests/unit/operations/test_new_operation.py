@@ -54,8 +54,8 @@ EDITS = (
     Edit("proto/umg/v1/admin.proto", f"{KEY_ENUM} = 0;\n", f"{KEY_ENUM} = 0;\n  KEY_OPERATION_SHOUT = 99;\n"),
     Edit(
         "umg_grpc/operations/__init__.py",
-        "from umg_grpc.operations.video",
-        "from umg_grpc.operations.shout import SHOUTING\nfrom umg_grpc.operations.video",
+        "from umg_grpc.operations.video_operation",
+        "from umg_grpc.operations.shout import SHOUTING\nfrom umg_grpc.operations.video_operation",
     ),
     Edit("umg_grpc/operations/__init__.py", f"{ROWS} = (\n", f"{ROWS} = (\n    SHOUTING,\n"),
 )

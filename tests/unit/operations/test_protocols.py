@@ -1,11 +1,11 @@
 """The protocols that the config reads are those of the codecs, with the same properties."""
 
-from umg_grpc.operations.embed import EMBED_OPERATION
-from umg_grpc.operations.generate import GENERATE_OPERATION
-from umg_grpc.operations.image import IMAGE_GENERATION
-from umg_grpc.operations.protocols import has_callers, has_input_limit
-from umg_grpc.operations.rerank import RERANK_OPERATION
-from umg_grpc.operations.video import VIDEO_CREATION
+from umg_grpc.operations.embedding_operation import EMBED_OPERATION
+from umg_grpc.operations.generation_operation import GENERATE_OPERATION
+from umg_grpc.operations.image_operation import IMAGE_GENERATION
+from umg_grpc.operations.provider_protocols_by_name import has_callers, has_input_limit
+from umg_grpc.operations.rerank_operation import RERANK_OPERATION
+from umg_grpc.operations.video_operation import VIDEO_CREATION
 from umg_grpc.wire import TEXT_UPSTREAMS
 from umg_grpc.wire.embedding_formats import EMBEDDING_UPSTREAMS
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS

@@ -7,7 +7,7 @@ from typing import assert_never
 
 import msgspec
 
-from umg_grpc.operations.canonical_messages import CanonicalRequest
+from umg_grpc.operations.canonical_message_unions import CanonicalRequest
 from umg_grpc.v1 import pb
 from umg_grpc.wire import stores_by_default
 from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes

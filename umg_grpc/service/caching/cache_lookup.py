@@ -10,7 +10,7 @@ from typing import TypeVar
 from google.protobuf.message import Message
 
 from umg_grpc.operations import UNARY_BY_REQUEST
-from umg_grpc.operations.canonical_messages import CanonicalRequest
+from umg_grpc.operations.canonical_message_unions import CanonicalRequest
 from umg_grpc.routing import PublicModel, Router
 from umg_grpc.service.caching.cache_key import key_of
 from umg_grpc.service.caching.response_cache import MAX_BYTES, CacheFill, ResponseCache

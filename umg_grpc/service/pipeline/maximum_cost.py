@@ -28,7 +28,7 @@ from umg_grpc.knowledge.price_calculation import (
     Unit,
 )
 from umg_grpc.operations import UNARY_BY_REQUEST
-from umg_grpc.operations.canonical_messages import CanonicalRequest
+from umg_grpc.operations.canonical_message_unions import CanonicalRequest
 from umg_grpc.service.pipeline.image_costs import max_cost
 from umg_grpc.service.pipeline.token_estimates import (
     DEFAULT_OUTPUT_TOKENS,

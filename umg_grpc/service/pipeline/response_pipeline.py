@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 
 from umg_grpc.access.limit_errors import model_unpriced
 from umg_grpc.base.errors import UmgError
-from umg_grpc.operations.canonical_messages import CanonicalRequest, CanonicalResponse
+from umg_grpc.operations.canonical_message_unions import CanonicalRequest, CanonicalResponse
 from umg_grpc.routing import ModelOperation, RoutePreferences, is_priced
 from umg_grpc.service.caching.cache_lookup import CacheEntry
 from umg_grpc.service.guardrails.guard_driver import GuardRun, clear_field

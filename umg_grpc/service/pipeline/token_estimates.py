@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from umg_grpc.access.key_limits import TokenEstimate
 from umg_grpc.operations import UNARY_BY_REQUEST
-from umg_grpc.operations.canonical_messages import CanonicalRequest
+from umg_grpc.operations.canonical_message_unions import CanonicalRequest
 from umg_grpc.service.pipeline import image_costs
 from umg_grpc.v1 import pb
 

@@ -23,7 +23,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.base.grpc_status import HTTP_STATUSES
 from umg_grpc.base.trace_context import OUTGOING_TRACE, TraceContext
 from umg_grpc.operations import CALLED_OPERATIONS, OPERATIONS_BY_VALUE, ModelOperation
-from umg_grpc.operations.canonical_messages import CanonicalRequest, CanonicalResponse
+from umg_grpc.operations.canonical_message_unions import CanonicalRequest, CanonicalResponse
 from umg_grpc.routing import GENERATE_VALUE, Target
 from umg_grpc.service.telemetry import span_attributes
 from umg_grpc.service.telemetry.content_capture import ContentCapture, aggregator_of

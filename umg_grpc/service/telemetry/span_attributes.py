@@ -11,8 +11,8 @@ from yarl import URL
 
 from umg_grpc.config import Channel
 from umg_grpc.operations import OPERATIONS_BY_VALUE, ModelOperation
-from umg_grpc.operations.canonical_messages import CanonicalRequest
-from umg_grpc.operations.formats import upstream_of
+from umg_grpc.operations.canonical_message_unions import CanonicalRequest
+from umg_grpc.operations.wire_formats_by_name import upstream_of
 from umg_grpc.routing import Target
 from umg_grpc.v1 import pb
 

@@ -5,7 +5,7 @@ from typing import Protocol, TypeAlias
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.trace_context import TraceContext
-from umg_grpc.operations.canonical_messages import CanonicalRequest, CanonicalResponse
+from umg_grpc.operations.canonical_message_unions import CanonicalRequest, CanonicalResponse
 from umg_grpc.routing import Target
 from umg_grpc.v1 import pb
 

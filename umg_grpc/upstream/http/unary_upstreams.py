@@ -5,7 +5,7 @@ from typing import Any
 
 from umg_grpc.knowledge.vendor_member_dialects import MemberDialect
 from umg_grpc.operations import UnaryOperation
-from umg_grpc.operations.embed import EMBED_OPERATION
+from umg_grpc.operations.embedding_operation import EMBED_OPERATION
 from umg_grpc.upstream.http.embedding_batches import HttpEmbedding
 from umg_grpc.upstream.http.provider_connection import HttpChannel
 from umg_grpc.upstream.http.unary_operations import HttpUnary

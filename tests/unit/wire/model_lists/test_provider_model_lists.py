@@ -8,7 +8,7 @@ import pytest
 
 from umg_grpc.knowledge.model_list_shapes import list_shapes
 from umg_grpc.operations.listed_operations import LISTED_OPERATIONS
-from umg_grpc.operations.protocols import model_list
+from umg_grpc.operations.provider_protocols_by_name import model_list
 from umg_grpc.v1 import pb
 from umg_grpc.wire.provider_model_lists import (
     ANTHROPIC_LIST,

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.knowledge.families.image_model_rules import family_row, has_images
-from umg_grpc.operations.image import IMAGE_GENERATION
+from umg_grpc.operations.image_operation import IMAGE_GENERATION
 from umg_grpc.routing import RoutePreferences, Target
 from umg_grpc.service.guardrails.guard_driver import GuardRun
 from umg_grpc.service.operations.image.image_call import AdmittedImages, complete

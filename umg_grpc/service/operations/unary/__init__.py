@@ -6,8 +6,8 @@ from typing import Any
 
 from umg_grpc.config.file_sections import Limits
 from umg_grpc.operations import ModelOperation, UnaryOperation
-from umg_grpc.operations.embed import EMBED_OPERATION
-from umg_grpc.operations.rerank import RERANK_OPERATION
+from umg_grpc.operations.embedding_operation import EMBED_OPERATION
+from umg_grpc.operations.rerank_operation import RERANK_OPERATION
 from umg_grpc.service.operations.unary.embedding_pipeline import EmbeddingPipeline
 from umg_grpc.service.operations.unary.rerank_pipeline import RerankPipeline
 from umg_grpc.service.operations.unary.unary_pipeline import UnaryPipeline

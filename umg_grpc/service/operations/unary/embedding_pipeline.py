@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config.file_sections import Limits
-from umg_grpc.operations.embed import EMBED_OPERATION
+from umg_grpc.operations.embedding_operation import EMBED_OPERATION
 from umg_grpc.routing import PublicModel, Target
 from umg_grpc.service.operations.unary.unary_pipeline import UnaryCall, UnaryPipeline
 from umg_grpc.service.pipeline.base_pipeline import PipelineContext, RequestStep

@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Mapping
 
 from umg_grpc.config.file_sections import Limits
-from umg_grpc.operations.rerank import RERANK_OPERATION
+from umg_grpc.operations.rerank_operation import RERANK_OPERATION
 from umg_grpc.routing import PublicModel
 from umg_grpc.service.operations.unary.unary_pipeline import UnaryCall, UnaryPipeline
 from umg_grpc.service.pipeline.base_pipeline import PipelineContext, RequestStep

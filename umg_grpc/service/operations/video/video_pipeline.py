@@ -10,7 +10,7 @@ from umg_grpc.access.key_limits import TokenEstimate
 from umg_grpc.access.limit_errors import model_unpriced
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.conditional_price_rates import Terms, highest_prices
-from umg_grpc.operations.video import VIDEO_CREATION, VIDEO_REMIX
+from umg_grpc.operations.video_operation import VIDEO_CREATION, VIDEO_REMIX
 from umg_grpc.routing import ModelOperation, RoutePreferences, has_costs, is_priced
 from umg_grpc.service.guardrails.guard_driver import Checked
 from umg_grpc.service.operations.video.new_task_call import NewRemix, NewTask

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from umg_grpc.operations import UnaryOperation
-from umg_grpc.operations.embed import EMBED_OPERATION
-from umg_grpc.operations.rerank import RERANK_OPERATION
+from umg_grpc.operations.embedding_operation import EMBED_OPERATION
+from umg_grpc.operations.rerank_operation import RERANK_OPERATION
 from umg_grpc.upstream.local.wordllama.embedding import LocalEmbedding
 from umg_grpc.upstream.local.wordllama.engine import WordLlamaEngine
 from umg_grpc.upstream.local.wordllama.reranker import LocalRerank
