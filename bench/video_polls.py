@@ -21,12 +21,12 @@ from umg_grpc.access.file_links import FileLinks
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Config
 from umg_grpc.routing import Router
-from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.pipeline.current_channels import Channels
+from umg_grpc.service.service_metrics import Metrics
 from umg_grpc.service.video_tasks.poll_outcomes import Outcomes
-from umg_grpc.service.video_tasks.poller import Poller
-from umg_grpc.service.video_tasks.task_context import TaskContext
+from umg_grpc.service.video_tasks.shared_task_objects import TaskContext
 from umg_grpc.service.video_tasks.task_metrics import TaskMetrics
+from umg_grpc.service.video_tasks.task_poll_scheduler import Poller
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.database_kinds import SQLITE_KIND
 from umg_grpc.store.tables import MediaTask

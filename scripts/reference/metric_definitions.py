@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from prometheus_client.metrics import MetricWrapperBase
 
 from scripts.reference.markdown import code, table
-from umg_grpc.service import metric_gauges, metrics
+from umg_grpc.service import metric_gauges, service_metrics
 from umg_grpc.service.video_tasks import task_metrics
 
 
@@ -22,7 +22,7 @@ class Metric:
 
 def definitions() -> list[Metric]:
     """Return all metrics of the service, in the order of their names."""
-    made = metrics.Metrics()
+    made = service_metrics.Metrics()
     task_metrics.TaskMetrics(made)
     counted = [
         Metric(_name(each), each._type, tuple(each._labelnames), each._documentation)

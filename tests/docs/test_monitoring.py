@@ -17,7 +17,7 @@ from scripts.monitoring.alerts import ALERTS
 from scripts.monitoring.panels import PANELS
 from tests.support.ended_calls import end_attempt, ended_call
 from umg_grpc.base.provider_failure import FailureKind, ProviderFailure
-from umg_grpc.service import metric_gauges, metrics
+from umg_grpc.service import metric_gauges, service_metrics
 from umg_grpc.service.video_tasks import task_metrics
 from umg_grpc.service.video_tasks.task_metrics import TaskMetrics
 from umg_grpc.v1 import pb
@@ -35,7 +35,7 @@ def expressions() -> Iterator[str]:
 
 def labels_of_metrics() -> dict[str, set[str]]:
     """Return the labels of each series that `/metrics` has or may have."""
-    made = metrics.Metrics()
+    made = service_metrics.Metrics()
     usage = pb.Usage(input_tokens=1)
     call = ended_call(
         method="/umg.v1.GenerationService/Generate", model="", channel="", usage=usage, first_output_seconds=0.1

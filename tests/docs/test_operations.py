@@ -30,7 +30,7 @@ from umg_grpc.config.model_settings import _SettingsEntry
 from umg_grpc.config.value_parsers import BYTE_UNITS
 from umg_grpc.operations import OPERATION_ROWS
 from umg_grpc.process.grpc_server import MAX_STREAMS
-from umg_grpc.service import metric_gauges, metrics
+from umg_grpc.service import metric_gauges, service_metrics
 from umg_grpc.service.caching import response_cache
 from umg_grpc.service.pipeline import early_response_headers, failure_policy, stream_pipeline
 from umg_grpc.service.resilience import call_start_queue, circuit_breaker, load_shedding, retry_budget
@@ -139,7 +139,7 @@ LEVELS = {
 
 def counted() -> dict[str, set[str]]:
     """Return the labels of each counter."""
-    made = metrics.Metrics()
+    made = service_metrics.Metrics()
     usage, method = pb.Usage(input_tokens=1, output_tokens=1), "/umg.v1.GenerationService/Generate"
     call = ended_call(method=method, model="", channel="", usage=usage, first_output_seconds=0.1)
     made.finished(call, "OK", 0.1)
@@ -291,7 +291,7 @@ def test_values_that_the_page_has_in_words_are_those_of_the_code() -> None:
     assert "three times the load" in TEXT
     assert THREE_TIMES == 3
     assert "up to the thousandth" in TEXT
-    assert metrics.MAX_MODELS == 1000
+    assert service_metrics.MAX_MODELS == 1000
     assert connections.MAX_CONNECTIONS_OVER_LIMIT > 0  # connections accepted beyond the limit, to be rejected
 
 

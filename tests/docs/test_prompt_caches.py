@@ -5,7 +5,7 @@ from pathlib import Path
 from tests.docs.tables import quoted, rows
 from umg_grpc.knowledge.agent_sessions import SESSION_HEADER_ROWS
 from umg_grpc.knowledge.vendor_client_headers import CLIENT_HEADERS
-from umg_grpc.service.caching.prompt_cache_affinity import SMALLEST_BYTES
+from umg_grpc.service.caching.prompt_cache_account_choice import SMALLEST_BYTES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "prompt-caches.md").read_text(encoding="utf-8")
 

@@ -5,9 +5,9 @@ from types import MappingProxyType
 
 from umg_grpc.config import Channel
 from umg_grpc.routing import Target
-from umg_grpc.service.metrics import Metrics
-from umg_grpc.service.pipeline.attempt import Attempt
 from umg_grpc.service.pipeline.call_state import Arrival, Call
+from umg_grpc.service.pipeline.channel_attempt import Attempt
+from umg_grpc.service.service_metrics import Metrics
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report
 

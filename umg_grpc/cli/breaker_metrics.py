@@ -6,7 +6,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from umg_grpc.service.metric_gauges import CHANNEL_PAUSE, CHANNEL_STATE
-from umg_grpc.service.resilience.circuit_breaker_states import CircuitState
+from umg_grpc.service.resilience.circuit_breaker_snapshots import CircuitState
 
 if TYPE_CHECKING:
     from prometheus_client import Metric

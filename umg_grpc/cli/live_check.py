@@ -8,7 +8,7 @@ import uvloop
 from umg_grpc.cli.text_tables import print_table
 from umg_grpc.config import Config
 from umg_grpc.process.live_channel_check import call_channels
-from umg_grpc.service.channel_check import CheckResult
+from umg_grpc.service.single_channel_check import CheckResult
 
 CHECK_SECONDS = 20.0
 

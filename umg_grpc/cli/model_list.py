@@ -50,8 +50,8 @@ from umg_grpc.routing import (
     is_priced,
 )
 from umg_grpc.service.pipeline.current_channels import Channels
-from umg_grpc.service.pipeline.model_access import not_found
-from umg_grpc.service.resilience.circuit_breaker_states import CircuitState
+from umg_grpc.service.pipeline.key_model_access import not_found
+from umg_grpc.service.resilience.circuit_breaker_snapshots import CircuitState
 from umg_grpc.service.resilience.learned_quirks import LIFETIME_SECONDS
 from umg_grpc.service.servicers.channel_health_report import CIRCUIT_STATES, ChannelReport
 from umg_grpc.service.stored_model_lists import list_states, stored_router

@@ -24,11 +24,11 @@ from umg_grpc.service.conversations.message_threads import Threads
 from umg_grpc.service.conversations.reasoning_store import ReasoningStore
 from umg_grpc.service.conversations.stored_responses import Conversations
 from umg_grpc.service.metric_gauges import BLOB_STORE
-from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.operations.generate.conversation_stores import ConversationStores
 from umg_grpc.service.resilience.load_shedding import LoadShedder
+from umg_grpc.service.service_metrics import Metrics
 from umg_grpc.service.telemetry.telemetry_interface import Telemetry
-from umg_grpc.service.video_tasks.background_work import TASKS_DIRECTORY
+from umg_grpc.service.video_tasks.background_task_work import TASKS_DIRECTORY
 from umg_grpc.store import Store
 from umg_grpc.store.availability_checks import Availability
 from umg_grpc.store.blob_backend_selection import blob_place

@@ -7,7 +7,7 @@ import grpc
 
 from umg_grpc.config.config_values import GuardRow
 from umg_grpc.service.guardrails.guard_interface import MAX_RESPONSE_BYTES, Guard
-from umg_grpc.service.guardrails.guard_plan import Count, Guards
+from umg_grpc.service.guardrails.guard_selection import Count, Guards
 from umg_grpc.upstream.http1.client import Client
 
 MAX_BACKOFF_SECONDS = 2

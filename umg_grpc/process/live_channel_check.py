@@ -7,9 +7,9 @@ from contextlib import AsyncExitStack
 from umg_grpc.config import Config
 from umg_grpc.process.channel_factory import ChannelFactory
 from umg_grpc.process.guard_factory import GuardFactory
-from umg_grpc.service.channel_check import CheckResult, check_channels
 from umg_grpc.service.guardrails.guard_interface import Guard, GuardFailedError
-from umg_grpc.service.guardrails.guard_plan import Guards
+from umg_grpc.service.guardrails.guard_selection import Guards
+from umg_grpc.service.single_channel_check import CheckResult, check_channels
 from umg_grpc.upstream.caller_url_fetch import Fetcher
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.local.wordllama import WordLlamaEngine

@@ -37,9 +37,9 @@ from umg_grpc.service.metric_gauges import (
     TLS_EXPIRY,
     TLS_RELOAD_SUCCESS,
 )
-from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.resilience.load_shedding import LoadShedder
 from umg_grpc.service.resilience.memory_watch import MemoryWatch, memory_limit
+from umg_grpc.service.service_metrics import Metrics
 from umg_grpc.service.telemetry.otlp_export import open_telemetry
 from umg_grpc.upstream.local import TEXT_MODELS, WORDLLAMA_MODELS, wordllama_unavailable
 from umg_grpc.upstream.local.model_process_supervisor import LocalModel

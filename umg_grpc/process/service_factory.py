@@ -29,11 +29,10 @@ from umg_grpc.process.component_factory import (
 from umg_grpc.process.guard_factory import GuardFactory
 from umg_grpc.process.service_gauges import watch_channels, watch_stores
 from umg_grpc.routing import Router
-from umg_grpc.service.caching.cache_lookup import CacheLookup
+from umg_grpc.service.caching.provider_stored_prompts import StoredPrompts
+from umg_grpc.service.caching.response_cache_lookup import CacheLookup
 from umg_grpc.service.caching.stored_prompt_sharing import StoredPromptTable
-from umg_grpc.service.caching.stored_prompts import StoredPrompts
 from umg_grpc.service.metric_gauges import CONFIG_INFO
-from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.model_discovery import ModelDiscovery
 from umg_grpc.service.operations.generate.conversation_stores import ConversationStores
 from umg_grpc.service.operations.generate.text_pipeline import GenerationPipeline
@@ -53,6 +52,7 @@ from umg_grpc.service.resilience.channel_protection import Resilience
 from umg_grpc.service.resilience.learned_quirk_sharing import LearnedQuirkTable
 from umg_grpc.service.resilience.learned_quirks import LearnedQuirks
 from umg_grpc.service.resilience.load_shedding import LoadShedder
+from umg_grpc.service.service_metrics import Metrics
 from umg_grpc.service.servicers.channel_health_report import ChannelReport
 from umg_grpc.service.servicers.files import FileServicer
 from umg_grpc.service.servicers.generation import GenerationServicer
@@ -64,11 +64,11 @@ from umg_grpc.service.servicers.videos import VideoServicer
 from umg_grpc.service.stored_model_lists import list_states
 from umg_grpc.service.telemetry.telemetry_interface import Telemetry
 from umg_grpc.service.unpriced_models import UnpricedModels
-from umg_grpc.service.video_tasks.background_work import Tasks
+from umg_grpc.service.video_tasks.background_task_work import Tasks
+from umg_grpc.service.video_tasks.caller_task_changes import TaskChanges
 from umg_grpc.service.video_tasks.provider_notifications import ProviderNotifications
 from umg_grpc.service.video_tasks.result_download import TaskContent
-from umg_grpc.service.video_tasks.task_changes import TaskChanges
-from umg_grpc.service.video_tasks.task_context import TaskContext
+from umg_grpc.service.video_tasks.shared_task_objects import TaskContext
 from umg_grpc.service.video_tasks.task_lookup import TaskLookup
 from umg_grpc.service.video_tasks.task_metrics import TaskMetrics
 from umg_grpc.store import Store, open_store

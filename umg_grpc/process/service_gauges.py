@@ -19,10 +19,10 @@ from umg_grpc.service.metric_gauges import (
     REDIS_UP,
     WRITES_WAITING,
 )
-from umg_grpc.service.metrics import Metrics, Values
 from umg_grpc.service.operations.generate.conversation_stores import ConversationStores
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.resilience.channel_protection import Resilience
+from umg_grpc.service.service_metrics import Metrics, Values
 from umg_grpc.store import Store
 from umg_grpc.store.availability_checks import Availability
 

@@ -25,7 +25,7 @@ from umg_grpc.process.config_loading import flags
 from umg_grpc.process.port_checks import check_free, claim, taken
 from umg_grpc.process.reload_sockets import Outcome
 from umg_grpc.process.serve_options import GRPC_FACE, HTTP_FACE, Options
-from umg_grpc.service.metrics import SHARED_FOLDER
+from umg_grpc.service.service_metrics import SHARED_FOLDER
 from umg_grpc.upstream.local.async_value import AsyncValue
 from umg_grpc.upstream.local.model_process_supervisor import LocalModel
 

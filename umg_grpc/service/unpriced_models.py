@@ -17,9 +17,9 @@ from umg_grpc.access.cached_api_keys import caller_of
 from umg_grpc.access.caller import Caller
 from umg_grpc.routing import PRICE_REMEDY, Router, is_unpriced, shortened, unpriced_models
 from umg_grpc.service.metric_gauges import UNPRICED_MODELS
-from umg_grpc.service.metrics import Metrics, Values
 from umg_grpc.service.pipeline.current_channels import Channels
-from umg_grpc.service.pipeline.model_access import may_use
+from umg_grpc.service.pipeline.key_model_access import may_use
+from umg_grpc.service.service_metrics import Metrics, Values
 
 MAX_LABELS = 100
 """Maximum number of models with a label value of their own in the metric; the others are counted together."""

@@ -22,7 +22,7 @@ from tests.support.databases import Postgres
 from tests.support.gateways import Running, running
 from tests.support.providers.chat_faults import complete
 from tests.support.providers.server import FakeProvider, ReceivedRequest, serve_provider
-from umg_grpc.service.caching.prompt_cache_affinity import SMALLEST_BYTES, find_affinity
+from umg_grpc.service.caching.prompt_cache_account_choice import SMALLEST_BYTES, find_affinity
 from umg_grpc.wire import TEXT_FORMATS
 
 LONG = "A rule of the agent. " * 400

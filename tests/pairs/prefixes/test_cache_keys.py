@@ -17,7 +17,7 @@ from tests.pairs.vendors.gateway import Model, send
 from tests.support.callers.http_caller import HttpCaller
 from tests.support.gateways import running
 from tests.support.providers.strict_providers import KEY, Provider, text_provider
-from umg_grpc.service.caching.prompt_cache_affinity import lacks_key, make_key
+from umg_grpc.service.caching.prompt_cache_account_choice import lacks_key, make_key
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
 

@@ -11,7 +11,7 @@ from aiohttp import web
 from tests.support.gateways import Running, running
 from tests.support.providers.server import FakeProvider, Json, ReceivedRequest, serve_provider
 from umg_grpc.access.api_keys import ApiKeys
-from umg_grpc.service.caching import stored_prompts
+from umg_grpc.service.caching import provider_stored_prompts
 
 MODEL = "gemini-2.0-flash"  # without an implicit cache: a beginning is stored when it comes again at once
 WORDS = " of many words" * 4000
@@ -90,7 +90,7 @@ async def test_a_refused_storage_of_one_key_does_not_pause_that_of_another(case:
 async def test_the_stored_beginnings_of_one_key_take_no_place_of_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stored_prompts, "MAX_STORED", 2)
+    monkeypatch.setattr(provider_stored_prompts, "MAX_STORED", 2)
     async with serve_provider(Storing()) as provider, running(config_of(provider.url), tmp_path) as gateway:
         keys = [(await ApiKeys(gateway.service.store).create(name))[1] for name in ("one", "other")]
         for count, key in enumerate(keys, start=1):

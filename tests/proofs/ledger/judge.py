@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from tests.proofs.ledger.calls import EMBED, IMAGE, RERANK, Call, Made, Outcome
 from tests.proofs.ledger.provider import INPUT_TOKENS, Provider, Sent
-from umg_grpc.service.pipeline.token_estimates import DEFAULT_OUTPUT_TOKENS
+from umg_grpc.service.pipeline.rate_limit_token_estimates import DEFAULT_OUTPUT_TOKENS
 from umg_grpc.store.budget_accounts import Balance
 from umg_grpc.store.usage_record_table import UsageRecord
 

@@ -24,8 +24,8 @@ from tests.support.providers.scenarios import REFRESH, Answer, Failure, Scenario
 from tests.support.providers.scenarios import Call as ToolCall
 from tests.support.providers.strict_providers import KEY, Provider, provider
 from umg_grpc.access.api_keys import ApiKeys
-from umg_grpc.service.operations.generate.compaction import COMPACTION_REQUEST, ENDED_EARLY
-from umg_grpc.service.operations.generate.truncation import CUT_NOTICE, MAX_CUTS
+from umg_grpc.service.operations.generate.conversation_compaction import COMPACTION_REQUEST, ENDED_EARLY
+from umg_grpc.service.operations.generate.conversation_truncation import CUT_NOTICE, MAX_CUTS
 from umg_grpc.wire.core.sealed_summaries import summary_text
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

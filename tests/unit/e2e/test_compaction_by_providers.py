@@ -19,7 +19,7 @@ from tests.support.callers.http_caller import HttpAnswer, HttpCaller
 from tests.support.gateways import Running, channel, running
 from tests.support.providers.scripted import scripted, succeed
 from tests.support.providers.server import ReceivedRequest, RecordingProvider, Written, serve_provider
-from umg_grpc.service.operations.generate.compaction import COMPACTION_REQUEST
+from umg_grpc.service.operations.generate.conversation_compaction import COMPACTION_REQUEST
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.core.sealed_summaries import SEALED_PREFIX, summary_text
 

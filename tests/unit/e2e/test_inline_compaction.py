@@ -21,7 +21,7 @@ from tests.support.gateways import Running, channel, running, takes_all
 from tests.support.providers.scenarios import Answer, Failure, ScenarioRequest, Usage
 from tests.support.providers.scenarios import Call as ToolCall
 from tests.support.providers.strict_providers import KEY, Provider, provider
-from umg_grpc.service.operations.generate.compaction import COMPACTION_REQUEST
+from umg_grpc.service.operations.generate.conversation_compaction import COMPACTION_REQUEST
 from umg_grpc.wire.core.sealed_summaries import SEALED_PREFIX, summary_text
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

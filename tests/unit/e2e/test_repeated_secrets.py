@@ -18,7 +18,7 @@ from tests.support.serving import serving
 from tests.support.telemetry_collector import collector
 from tests.support.video_calls import eventually, until
 from umg_grpc.config import Config, parse
-from umg_grpc.service.channel_check import check_channels
+from umg_grpc.service.single_channel_check import check_channels
 from umg_grpc.upstream.http.video_generation import HttpVideo
 from umg_grpc.v1 import pb, rpc
 

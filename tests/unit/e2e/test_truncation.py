@@ -15,7 +15,7 @@ from tests.support.gateways import KEY as GATEWAY_KEY
 from tests.support.gateways import channel, running, takes_all
 from tests.support.providers.scenarios import Answer, Failure, ScenarioRequest
 from tests.support.providers.strict_providers import KEY, Provider, provider
-from umg_grpc.service.operations.generate.truncation import CUT_NOTICE, MAX_CUTS
+from umg_grpc.service.operations.generate.conversation_truncation import CUT_NOTICE, MAX_CUTS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

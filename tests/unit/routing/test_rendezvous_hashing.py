@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.pairs.prefixes.test_prefixes import BEGUN
 from umg_grpc.base.rendezvous_hashing import distance
-from umg_grpc.service.caching.prompt_cache_affinity import conversation_digest
+from umg_grpc.service.caching.prompt_cache_account_choice import conversation_digest
 from umg_grpc.wire import TEXT_FORMATS
 
 names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=80)

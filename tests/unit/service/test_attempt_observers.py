@@ -10,15 +10,15 @@ import pytest
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.config import parse
 from umg_grpc.routing import GENERATE_VALUE, Router, Target
-from umg_grpc.service.metrics import Metrics
-from umg_grpc.service.pipeline.attempt import Attempt, EncodedRequest, UnmendedRequests
 from umg_grpc.service.pipeline.attempt_observers import attempt_observers
-from umg_grpc.service.pipeline.attempt_plan import plan_attempts
 from umg_grpc.service.pipeline.call_state import Arrival, Call
+from umg_grpc.service.pipeline.channel_attempt import Attempt, EncodedRequest, UnmendedRequests
+from umg_grpc.service.pipeline.channel_attempt_order import plan_attempts
 from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.service.resilience.channel_protection import Resilience
 from umg_grpc.service.resilience.circuit_breaker import MAX_PROBES
-from umg_grpc.service.resilience.circuit_breaker_states import CircuitState
+from umg_grpc.service.resilience.circuit_breaker_snapshots import CircuitState
+from umg_grpc.service.service_metrics import Metrics
 from umg_grpc.store.channel_failure_file import ChannelFailures
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import msgspec
 import pytest
 
-from umg_grpc.service.caching.cache_key import key_of
+from umg_grpc.service.caching.response_cache_key import key_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes

@@ -15,7 +15,7 @@ from umg_grpc.service.resilience.circuit_breaker import (
     OVERLOADED_SECONDS,
     CircuitBreakers,
 )
-from umg_grpc.service.resilience.circuit_breaker_states import CircuitState
+from umg_grpc.service.resilience.circuit_breaker_snapshots import CircuitState
 from umg_grpc.v1 import pb
 
 CHANNEL, MODEL = "main", "model-1"

@@ -16,9 +16,9 @@ from umg_grpc.config.guards import MAX_WORDS
 from umg_grpc.knowledge.sensitive_text_patterns import DIGIT_SEPARATORS, GUARDED_PATTERNS, GuardedPattern
 from umg_grpc.service.guardrails.guard_driver import GuardRun
 from umg_grpc.service.guardrails.guard_interface import Guard
-from umg_grpc.service.guardrails.guard_plan import GuardPlan
+from umg_grpc.service.guardrails.guard_selection import GuardPlan
 from umg_grpc.service.guardrails.pattern_guard import PatternGuard
-from umg_grpc.service.guardrails.text_windows import GuardedText
+from umg_grpc.service.guardrails.streamed_text_windows import GuardedText
 from umg_grpc.service.pipeline.call_state import Arrival, Call
 from umg_grpc.v1 import pb
 

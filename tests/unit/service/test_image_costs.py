@@ -20,14 +20,14 @@ from umg_grpc.knowledge.price_calculation import (
     Unit,
     price_list,
 )
-from umg_grpc.service.pipeline.image_costs import (
+from umg_grpc.service.pipeline.image_call_costs import (
     IMAGE_TOKENS,
     MAX_IMAGE_TOKENS,
     image_quantities,
     max_cost,
     with_estimated_tokens,
 )
-from umg_grpc.service.pipeline.token_estimates import TokenEstimate, estimate_tokens
+from umg_grpc.service.pipeline.rate_limit_token_estimates import TokenEstimate, estimate_tokens
 from umg_grpc.service.video_tasks import task_costs
 from umg_grpc.v1 import pb
 

@@ -14,9 +14,9 @@ from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.access.authentication import Authenticator
 from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.base.inprocess_channel import Context
-from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.pipeline.call_interceptor import CallInterceptor
 from umg_grpc.service.pipeline.call_log import CallLog
+from umg_grpc.service.service_metrics import Metrics
 from umg_grpc.store import open_store
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import TEXT_FACES

@@ -17,11 +17,11 @@ from umg_grpc.access.authentication import Authenticator
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Overload
 from umg_grpc.process.service_factory import SERVICE_NAMES
-from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.pipeline.call_interceptor import CallInterceptor
 from umg_grpc.service.pipeline.call_log import CallLog
 from umg_grpc.service.resilience.call_start_queue import ALWAYS_STARTED
 from umg_grpc.service.resilience.load_shedding import BEHIND_CAUSE, FULL_CAUSE, LoadShedder, uses_model
+from umg_grpc.service.service_metrics import Metrics
 from umg_grpc.store import Store, open_store
 from umg_grpc.v1 import pb, rpc
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks
 from umg_grpc.knowledge.price_calculation import OUTPUT_TOKEN, Rate, price_list, quantities_of
-from umg_grpc.service.pipeline.maximum_cost import CostBound, cost_bound
-from umg_grpc.service.pipeline.token_estimates import UNKNOWN_OUTPUT_TOKENS
+from umg_grpc.service.pipeline.maximum_call_cost import CostBound, cost_bound
+from umg_grpc.service.pipeline.rate_limit_token_estimates import UNKNOWN_OUTPUT_TOKENS
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.decoded_request_notes import NO_NOTES, DecodedRequest

@@ -23,8 +23,8 @@ from umg_grpc.base.provider_failure import FailureKind, ProviderFailure
 from umg_grpc.cli.breaker_metrics import states
 from umg_grpc.config import Breaker
 from umg_grpc.service.metric_gauges import CALLS_IN_FLIGHT, CALLS_QUEUED, CHANNEL_PAUSED_KEYS, CHANNEL_QUEUE
-from umg_grpc.service.metrics import DURATION_BUCKETS, MAX_MODELS, SHARED_FOLDER, Metrics
 from umg_grpc.service.resilience.circuit_breaker import CircuitBreakers
+from umg_grpc.service.service_metrics import DURATION_BUCKETS, MAX_MODELS, SHARED_FOLDER, Metrics
 from umg_grpc.v1 import pb
 
 DOWN = UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "no credit").with_failure(Failure.DOWN)
@@ -291,7 +291,7 @@ from umg_grpc.config import Breaker
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.service.resilience.circuit_breaker import CircuitBreakers
 from umg_grpc.service.metric_gauges import CALLS_IN_FLIGHT
-from umg_grpc.service.metrics import Metrics
+from umg_grpc.service.service_metrics import Metrics
 from umg_grpc.service.pipeline.call_state import Arrival, Call
 from umg_grpc.v1 import pb
 
@@ -355,7 +355,7 @@ def test_metrics_of_workers_are_summed_without_the_gauges_of_ended_ones(tmp_path
 ENDING = """
 import asyncio
 from tests.support.ended_calls import end_attempt
-from umg_grpc.service.metrics import Metrics
+from umg_grpc.service.service_metrics import Metrics
 
 async def main():
     metrics = Metrics()

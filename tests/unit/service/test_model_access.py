@@ -9,7 +9,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Channel, ChannelModel, Config
 from umg_grpc.routing import GENERATE_VALUE, Router
 from umg_grpc.service.pipeline.current_channels import Channels
-from umg_grpc.service.pipeline.model_access import MAX_RESOLVED, ModelAccess
+from umg_grpc.service.pipeline.key_model_access import MAX_RESOLVED, ModelAccess
 from umg_grpc.v1 import pb
 
 ALL = Caller("key_1", "app", (), None, None)

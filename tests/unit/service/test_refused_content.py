@@ -2,7 +2,7 @@
 
 import pytest
 
-from umg_grpc.service.operations.generate.refused_content import is_refusal
+from umg_grpc.service.operations.generate.provider_content_refusals import is_refusal
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from umg_grpc.service.operations.generate.truncation import cut_after
+from umg_grpc.service.operations.generate.conversation_truncation import cut_after
 from umg_grpc.v1 import pb
 
 

@@ -10,8 +10,8 @@ from structlog.testing import capture_logs
 from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.config import parse
 from umg_grpc.routing import Router, shortened, unpriced_models
-from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.pipeline.current_channels import Channels
+from umg_grpc.service.service_metrics import Metrics
 from umg_grpc.service.unpriced_models import FILE_NAME, MAX_LABELS, UnpricedModels
 from umg_grpc.store import Store, open_store
 

@@ -13,7 +13,7 @@ from umg_grpc.knowledge.price_calculation import (
     Quantities,
     quantities_of,
 )
-from umg_grpc.service.operations.generate.response_completion import with_reported
+from umg_grpc.service.operations.generate.text_response_finishing import with_reported
 from umg_grpc.v1 import pb
 
 UNITS = {INPUT_TOKEN, CACHE_READ, CACHE_WRITE, LONG_CACHE_WRITE, OUTPUT_TOKEN}

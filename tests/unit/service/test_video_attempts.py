@@ -5,7 +5,7 @@ from tests.support.fake_video_upstream import FakeVideos
 from tests.support.video_calls import MODEL, request
 from umg_grpc.config import parse
 from umg_grpc.routing import Router, Target
-from umg_grpc.service.operations.video.video_attempts import VideoEncoder
+from umg_grpc.service.operations.video.video_submission_attempts import VideoEncoder
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report

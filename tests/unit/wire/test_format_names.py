@@ -25,9 +25,9 @@ OTHERS = {
     ("umg_grpc/service/conversations/stored_responses.py", "messages"): FIELD,
     ("umg_grpc/service/conversations/account_object_ownership.py", "messages"): FIELD,
     ("umg_grpc/service/guardrails/guard_driver.py", "messages"): FIELD,
-    ("umg_grpc/service/pipeline/maximum_cost.py", "messages"): FIELD,
-    ("umg_grpc/service/operations/generate/inline_compaction.py", "messages"): FIELD,
-    ("umg_grpc/service/operations/generate/response_completion.py", "messages"): FIELD,
+    ("umg_grpc/service/pipeline/maximum_call_cost.py", "messages"): FIELD,
+    ("umg_grpc/service/operations/generate/compaction_during_a_call.py", "messages"): FIELD,
+    ("umg_grpc/service/operations/generate/text_response_finishing.py", "messages"): FIELD,
     ("umg_grpc/service/operations/generate/text_pipeline.py", "messages"): FIELD,
     ("umg_grpc/service/operations/generate/text_request_encoder.py", "messages"): FIELD,
 }

@@ -23,7 +23,7 @@ from tests.world.agents.recorder import recording
 from tests.world.agents.run import Case, worked
 from tests.world.agents.scenarios import BY_NAME as SCENARIO
 from tests.world.agents.scenarios import FILE, MAX_REQUESTS, WORD, Finished
-from umg_grpc.service.operations.generate.compaction import COMPACTION_REQUEST
+from umg_grpc.service.operations.generate.conversation_compaction import COMPACTION_REQUEST
 
 CODEX = BY_NAME["Codex"]
 TRIGGER = "compaction_trigger"

@@ -10,7 +10,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import SQLAlchemyError
 
 from umg_grpc.base.lazy_logger import LazyLogger
-from umg_grpc.service.caching.stored_prompts import Stored, StoredPrompts
+from umg_grpc.service.caching.provider_stored_prompts import Stored, StoredPrompts
 from umg_grpc.store import Store
 from umg_grpc.store.database_kinds import SQLITE_KIND
 from umg_grpc.store.expired_row_sweep import Bounds

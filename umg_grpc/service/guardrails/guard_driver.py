@@ -16,7 +16,7 @@ from structlog.typing import FilteringBoundLogger
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.printable_text import printable
 from umg_grpc.service.guardrails.guard_interface import ALLOW_RESPONSE, Guard, GuardFailedError
-from umg_grpc.service.guardrails.guard_plan import GuardPlan
+from umg_grpc.service.guardrails.guard_selection import GuardPlan
 from umg_grpc.service.guardrails.guarded_bodies import (
     SOURCE_FIELD,
     FoundMember,

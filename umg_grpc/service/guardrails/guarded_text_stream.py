@@ -6,8 +6,8 @@ import msgspec
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.service.guardrails.guard_driver import GuardRun
-from umg_grpc.service.guardrails.refused_texts import refused_end
-from umg_grpc.service.guardrails.text_windows import GuardedText
+from umg_grpc.service.guardrails.refused_text_responses import refused_end
+from umg_grpc.service.guardrails.streamed_text_windows import GuardedText
 from umg_grpc.service.pipeline.stream_pipeline import StreamedResponse, StreamEndedError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.stream_aggregator import StreamAggregator

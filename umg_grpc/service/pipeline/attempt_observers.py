@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.pipeline import attempt_records
-from umg_grpc.service.pipeline.attempt import Attempt, EncodedRequest
 from umg_grpc.service.pipeline.call_state import Call
+from umg_grpc.service.pipeline.channel_attempt import Attempt, EncodedRequest
 from umg_grpc.service.resilience.channel_protection import Resilience
+from umg_grpc.service.service_metrics import Metrics
 from umg_grpc.service.telemetry import attempt_spans
 
 AttemptEvent: TypeAlias = Callable[[Call, Attempt[EncodedRequest]], None]

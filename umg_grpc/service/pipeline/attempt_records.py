@@ -5,8 +5,8 @@ from functools import partial
 
 from umg_grpc.base.attempt_progress import ATTEMPT_PROGRESS, AttemptProgress
 from umg_grpc.base.errors import UmgError
-from umg_grpc.service.pipeline.attempt import CALLER_LEFT, Attempt, EncodedRequest
 from umg_grpc.service.pipeline.call_state import Call
+from umg_grpc.service.pipeline.channel_attempt import CALLER_LEFT, Attempt, EncodedRequest
 from umg_grpc.service.pipeline.usage_recording import begin_usage, withdraw_usage
 from umg_grpc.store.usage_record_table import AttemptRecord, storable
 from umg_grpc.wire.core.gateway_headers import STRICT_HEADER

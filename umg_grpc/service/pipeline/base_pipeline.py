@@ -13,14 +13,14 @@ from umg_grpc.access.key_limits import KeyLimits
 from umg_grpc.access.usage_record_writer import UsageLog
 from umg_grpc.base.errors import UmgError
 from umg_grpc.routing import ModelOperation, PublicModel
-from umg_grpc.service.caching.cache_lookup import CacheLookup
+from umg_grpc.service.caching.response_cache_lookup import CacheLookup
 from umg_grpc.service.guardrails.guard_driver import Checked, GuardRun
-from umg_grpc.service.guardrails.guard_plan import GuardPlan
+from umg_grpc.service.guardrails.guard_selection import GuardPlan
 from umg_grpc.service.pipeline.attempt_observers import AttemptObservers
 from umg_grpc.service.pipeline.call_state import Call
 from umg_grpc.service.pipeline.current_channels import Channels
+from umg_grpc.service.pipeline.key_model_access import Access, ModelAccess
 from umg_grpc.service.pipeline.limits_and_budget import release_model
-from umg_grpc.service.pipeline.model_access import Access, ModelAccess
 from umg_grpc.service.pipeline.model_fallbacks import ModelFallbacks, RequestOfModel
 from umg_grpc.service.pipeline.step_order import (
     BUDGET,

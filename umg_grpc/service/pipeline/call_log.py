@@ -12,10 +12,10 @@ from umg_grpc.base.inprocess_channel import Context, InProcessContext
 from umg_grpc.base.logs import line_logger
 from umg_grpc.base.request_ids import request_id_of
 from umg_grpc.base.trace_context import OUTGOING_TRACE, PARENT_HEADER, STATE_HEADER, read_trace_context
-from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.pipeline.call_state import CURRENT_CALL, FACE_HEADER, Arrival, Call
 from umg_grpc.service.pipeline.usage_recording import settle_usage
 from umg_grpc.service.resilience.load_shedding import REFUSAL_CAUSES
+from umg_grpc.service.service_metrics import Metrics
 from umg_grpc.service.telemetry.telemetry_interface import Attribute, Telemetry
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import echo

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from umg_grpc.operations import ModelOperation, UnaryOperation
     from umg_grpc.routing import Router
-    from umg_grpc.service.guardrails.guard_plan import Guards
+    from umg_grpc.service.guardrails.guard_selection import Guards
     from umg_grpc.upstream.caller_url_fetch import ProviderRoute
     from umg_grpc.upstream.http.provider_connection import HttpChannel
     from umg_grpc.upstream.upstream_interfaces import ImageUpstream, TextUpstream, UnaryUpstream, VideoUpstream

@@ -10,10 +10,10 @@ import structlog
 
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.routing import PublicModel
-from umg_grpc.service.pipeline.attempt import ATTEMPT_SUCCEEDED, CALLER_LEFT, REQUEST_REFUSED, AttemptT
 from umg_grpc.service.pipeline.attempt_observers import AttemptObservers
-from umg_grpc.service.pipeline.attempt_plan import AttemptPlan
 from umg_grpc.service.pipeline.call_state import Call
+from umg_grpc.service.pipeline.channel_attempt import ATTEMPT_SUCCEEDED, CALLER_LEFT, REQUEST_REFUSED, AttemptT
+from umg_grpc.service.pipeline.channel_attempt_order import AttemptPlan
 from umg_grpc.service.pipeline.failure_policy import (
     FINAL_FAILURES,
     FailureLog,

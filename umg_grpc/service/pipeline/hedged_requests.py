@@ -7,7 +7,7 @@ from math import inf
 from typing import Any, Generic, Self, TypeVar
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.service.pipeline.attempt import AttemptT
+from umg_grpc.service.pipeline.channel_attempt import AttemptT
 from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.service.pipeline.failure_policy import FINAL_FAILURES
 

@@ -13,18 +13,19 @@ from umg_grpc.access.limit_errors import model_unpriced
 from umg_grpc.base.errors import UmgError
 from umg_grpc.operations.canonical_message_unions import CanonicalRequest, CanonicalResponse
 from umg_grpc.routing import ModelOperation, RoutePreferences, is_priced
-from umg_grpc.service.caching.cache_lookup import CacheEntry
+from umg_grpc.service.caching.response_cache_lookup import CacheEntry
 from umg_grpc.service.guardrails.guard_driver import GuardRun, clear_field
 from umg_grpc.service.guardrails.guarded_bodies import FoundRest
-from umg_grpc.service.pipeline.attempt import AttemptT, RequestEncoder
-from umg_grpc.service.pipeline.attempt_plan import plan_attempts
 from umg_grpc.service.pipeline.base_pipeline import Admitted, AdmittedT, Pipeline, PipelineContext, RequestStep
 from umg_grpc.service.pipeline.call_state import Call
+from umg_grpc.service.pipeline.channel_attempt import AttemptT, RequestEncoder
+from umg_grpc.service.pipeline.channel_attempt_order import plan_attempts
 from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.service.pipeline.hedged_requests import first_response
 from umg_grpc.service.pipeline.in_flight_usage_record import UsageInFlight
 from umg_grpc.service.pipeline.limits_and_budget import acquire_limits, reserve_budget
-from umg_grpc.service.pipeline.maximum_cost import highest_bound
+from umg_grpc.service.pipeline.maximum_call_cost import highest_bound
+from umg_grpc.service.pipeline.rate_limit_token_estimates import estimate_tokens
 from umg_grpc.service.pipeline.schema_validation import check
 from umg_grpc.service.pipeline.step_order import (
     ATTEMPTS,
@@ -40,7 +41,6 @@ from umg_grpc.service.pipeline.step_order import (
     VALIDATE,
     Step,
 )
-from umg_grpc.service.pipeline.token_estimates import estimate_tokens
 from umg_grpc.wire.core.gateway_headers import CACHE_HEADER
 from umg_grpc.wire.decoded_request_notes import NO_NOTES, DecodedRequest
 

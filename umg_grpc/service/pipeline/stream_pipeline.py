@@ -10,9 +10,9 @@ from typing import Generic, Protocol, TypeVar
 from google.protobuf.message import Message
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.service.pipeline.attempt import AttemptT
 from umg_grpc.service.pipeline.base_pipeline import AdmittedT
 from umg_grpc.service.pipeline.call_state import Call
+from umg_grpc.service.pipeline.channel_attempt import AttemptT
 from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.service.pipeline.hedged_requests import first_stream
 from umg_grpc.service.pipeline.response_pipeline import RequestT, ResponsePipeline, ResponseT

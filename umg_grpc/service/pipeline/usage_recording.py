@@ -24,9 +24,9 @@ from umg_grpc.knowledge.price_calculation import (
 )
 from umg_grpc.operations import CALLED_OPERATIONS, UNARY_BY_REQUEST
 from umg_grpc.service.pipeline.call_state import FACE_HEADER, Call
-from umg_grpc.service.pipeline.image_costs import estimated_image_quantities
+from umg_grpc.service.pipeline.image_call_costs import estimated_image_quantities
 from umg_grpc.service.pipeline.in_flight_usage_record import UsageInFlight
-from umg_grpc.service.pipeline.token_estimates import estimate_tokens
+from umg_grpc.service.pipeline.rate_limit_token_estimates import estimate_tokens
 from umg_grpc.service.pipeline.usage_record_fields import SCHEMA_PACKAGE, UNIT_FIELDS
 from umg_grpc.store.in_flight_records import NO_SLOT
 from umg_grpc.store.usage_record_table import MAX_DROPPED, CallDetails, UsageRecord, encode_record, storable

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Channel, Config
 from umg_grpc.routing import Target
-from umg_grpc.service.pipeline.attempt import ATTEMPT_SUCCEEDED, CALLER_LEFT, Attempt, EncodedRequest
 from umg_grpc.service.pipeline.call_state import Call
+from umg_grpc.service.pipeline.channel_attempt import ATTEMPT_SUCCEEDED, CALLER_LEFT, Attempt, EncodedRequest
 from umg_grpc.service.resilience.circuit_breaker import CircuitBreakers
 from umg_grpc.service.resilience.concurrency_limiter import ConcurrencyLimiter
 from umg_grpc.service.resilience.learned_quirks import LearnedQuirks

@@ -9,7 +9,7 @@ import structlog
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.base.provider_failure import FailureKind
 from umg_grpc.config import Breaker
-from umg_grpc.service.resilience.circuit_breaker_states import BreakerState, CircuitState
+from umg_grpc.service.resilience.circuit_breaker_snapshots import BreakerState, CircuitState
 from umg_grpc.v1 import pb
 
 logger = structlog.get_logger()

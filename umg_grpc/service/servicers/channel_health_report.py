@@ -12,7 +12,7 @@ from google.protobuf.duration_pb2 import Duration
 from umg_grpc.base.provider_failure import ProviderFailure
 from umg_grpc.routing import PublicModel, Router
 from umg_grpc.service.pipeline.current_channels import Channels
-from umg_grpc.service.resilience.circuit_breaker_states import BreakerState, CircuitState
+from umg_grpc.service.resilience.circuit_breaker_snapshots import BreakerState, CircuitState
 from umg_grpc.service.servicers.timestamps import timestamp
 from umg_grpc.store.channel_failure_file import LastFailure
 from umg_grpc.v1 import pb

@@ -8,7 +8,7 @@ from umg_grpc.base.inprocess_channel import Context
 from umg_grpc.routing import PublicModel, Router, under_name
 from umg_grpc.service.pipeline.call_state import current
 from umg_grpc.service.pipeline.current_channels import Channels
-from umg_grpc.service.pipeline.model_access import find_model, may_use
+from umg_grpc.service.pipeline.key_model_access import find_model, may_use
 from umg_grpc.service.pipeline.schema_validation import check
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.core.model_list_page_token import PageBoundary, decode_token, encode_token, page_after, page_before

@@ -8,10 +8,10 @@ from umg_grpc.base.inprocess_channel import Context
 from umg_grpc.service.operations.video.video_pipeline import CreatePipeline, RemixPipeline
 from umg_grpc.service.pipeline.call_state import current
 from umg_grpc.service.pipeline.schema_validation import check
+from umg_grpc.service.video_tasks.caller_task_changes import TaskChanges
 from umg_grpc.service.video_tasks.database_errors import reports_outages
 from umg_grpc.service.video_tasks.provider_notifications import ProviderNotifications
 from umg_grpc.service.video_tasks.result_download import TaskContent
-from umg_grpc.service.video_tasks.task_changes import TaskChanges
 from umg_grpc.service.video_tasks.task_lookup import TaskLookup
 from umg_grpc.v1 import pb, rpc
 

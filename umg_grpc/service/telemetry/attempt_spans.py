@@ -1,8 +1,8 @@
 """Spans of the attempts of a call, begun and ended with the attempts."""
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.service.pipeline.attempt import Attempt, EncodedRequest
 from umg_grpc.service.pipeline.call_state import Call
+from umg_grpc.service.pipeline.channel_attempt import Attempt, EncodedRequest
 
 
 def attempt_begun(call: Call, attempt: Attempt[EncodedRequest]) -> None:

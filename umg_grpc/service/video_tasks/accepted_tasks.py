@@ -10,7 +10,7 @@ import msgspec
 from sqlalchemy.exc import SQLAlchemyError
 
 from umg_grpc.base.lazy_logger import LazyLogger
-from umg_grpc.service.video_tasks.task_context import TaskContext
+from umg_grpc.service.video_tasks.shared_task_objects import TaskContext
 from umg_grpc.store.repeated_background_tasks import Background
 from umg_grpc.store.repeated_log_lines import RepeatedLines
 from umg_grpc.store.tables import MediaTask

@@ -12,7 +12,7 @@ from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.service.video_tasks.callback_receivers import RECEIVER_SHARE, Receivers
-from umg_grpc.service.video_tasks.task_context import TaskContext
+from umg_grpc.service.video_tasks.shared_task_objects import TaskContext
 from umg_grpc.store.callback_outbox import OutgoingCallback
 from umg_grpc.store.repeated_background_tasks import Background, reason_of
 from umg_grpc.upstream.caller_url_fetch import Fetcher

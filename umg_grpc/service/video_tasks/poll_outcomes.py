@@ -8,7 +8,7 @@ from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.service.video_tasks import stalled_tasks
-from umg_grpc.service.video_tasks.task_context import TaskContext
+from umg_grpc.service.video_tasks.shared_task_objects import TaskContext
 from umg_grpc.service.video_tasks.task_costs import actual_cost, complete_usage
 from umg_grpc.store.blob_store import BlobStore
 from umg_grpc.store.tables import MediaTask

@@ -13,7 +13,7 @@ from structlog.typing import FilteringBoundLogger
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.service.byte_ranges import selected_bytes
 from umg_grpc.service.pipeline.current_channels import Channels
-from umg_grpc.service.video_tasks.poller import provider_task_of
+from umg_grpc.service.video_tasks.task_poll_scheduler import provider_task_of
 from umg_grpc.store.blob_store import FILE_EXTENSIONS, BlobStore
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_task_results import TaskResult, results_of

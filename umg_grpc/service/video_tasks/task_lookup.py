@@ -10,7 +10,7 @@ from umg_grpc.service.pipeline.call_state import Call
 from umg_grpc.service.unwritten_object_error import unwritten
 from umg_grpc.service.video_tasks.database_errors import reports_outages
 from umg_grpc.service.video_tasks.existing_task_requests import not_found
-from umg_grpc.service.video_tasks.task_context import TaskContext
+from umg_grpc.service.video_tasks.shared_task_objects import TaskContext
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_task_table import TERMINAL_STATES, TaskFilter
 from umg_grpc.v1 import pb

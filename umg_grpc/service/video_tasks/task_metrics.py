@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from umg_grpc.service.metric_gauges import Level
-from umg_grpc.service.metrics import Metrics
+from umg_grpc.service.service_metrics import Metrics
 from umg_grpc.store.callback_outbox import Backlog
 
 OPEN_TASKS = Level("umg_video_tasks", "Video tasks that are polled.", ("channel",), "livemax")

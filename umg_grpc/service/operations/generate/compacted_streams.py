@@ -7,9 +7,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 import msgspec
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.service.operations.generate.response_completion import ResponseCompletion, with_reported
-from umg_grpc.service.operations.generate.streamed_responses import MAX_HELD_BYTES, SAMPLE_CHARACTERS, StreamedText
+from umg_grpc.service.operations.generate.streamed_text_responses import MAX_HELD_BYTES, SAMPLE_CHARACTERS, StreamedText
 from umg_grpc.service.operations.generate.text_request_encoder import GenerationAttempt
+from umg_grpc.service.operations.generate.text_response_finishing import ResponseCompletion, with_reported
 from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.response_to_events import response_to_events

@@ -11,21 +11,21 @@ from msgspec.structs import replace
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.families import text_model_rules as text_families
 from umg_grpc.routing import ANY_ROUTE, GENERATE_VALUE, Resolved, RoutePreferences
-from umg_grpc.service.caching.prompt_cache_affinity import find_affinity
-from umg_grpc.service.caching.stored_prompts import StoredPrompts
+from umg_grpc.service.caching.prompt_cache_account_choice import find_affinity
+from umg_grpc.service.caching.provider_stored_prompts import StoredPrompts
 from umg_grpc.service.conversations.message_threads import THREADED_FORMAT, Thread, unsupported
 from umg_grpc.service.conversations.stored_responses import SEALED_BYTES, Continued
 from umg_grpc.service.guardrails.guard_driver import Checked, GuardRun
 from umg_grpc.service.operations.generate.compacted_streams import CompactedStream, StreamedSummary
-from umg_grpc.service.operations.generate.compaction import Summary, opened, sealed_messages
+from umg_grpc.service.operations.generate.compaction_during_a_call import InlineCompaction
+from umg_grpc.service.operations.generate.conversation_compaction import Summary, opened, sealed_messages
 from umg_grpc.service.operations.generate.conversation_stores import ConversationStores
+from umg_grpc.service.operations.generate.conversation_truncation import Truncation, replace_oldest
 from umg_grpc.service.operations.generate.first_output_detection import is_without_output
-from umg_grpc.service.operations.generate.inline_compaction import InlineCompaction
-from umg_grpc.service.operations.generate.refused_content import RefusalCheck, is_refusal, refused_content
+from umg_grpc.service.operations.generate.guarded_text_calls import guard_response, guarded_stream, take_request
+from umg_grpc.service.operations.generate.provider_content_refusals import RefusalCheck, is_refusal, refused_content
 from umg_grpc.service.operations.generate.rejection_healing import RefusalHealing
-from umg_grpc.service.operations.generate.response_completion import ResponseCompletion
-from umg_grpc.service.operations.generate.streamed_responses import StreamedText
-from umg_grpc.service.operations.generate.text_guards import guard_response, guarded_stream, take_request
+from umg_grpc.service.operations.generate.streamed_text_responses import StreamedText
 from umg_grpc.service.operations.generate.text_request_encoder import (
     NO_ORIGIN,
     GenerationAttempt,
@@ -33,8 +33,8 @@ from umg_grpc.service.operations.generate.text_request_encoder import (
     GenerationEncoder,
     find_origin,
 )
+from umg_grpc.service.operations.generate.text_response_finishing import ResponseCompletion
 from umg_grpc.service.operations.generate.tool_choice_validation import check_tool_choice
-from umg_grpc.service.operations.generate.truncation import Truncation, replace_oldest
 from umg_grpc.service.pipeline.base_pipeline import PipelineContext, RequestStep
 from umg_grpc.service.pipeline.call_state import Call
 from umg_grpc.service.pipeline.failover import FailoverLoop

@@ -11,20 +11,20 @@ import msgspec
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS
 from umg_grpc.routing import Target
-from umg_grpc.service.caching.prompt_cache_affinity import find_affinity, lacks_key, make_key
-from umg_grpc.service.caching.stored_prompts import StoredPrompts
+from umg_grpc.service.caching.prompt_cache_account_choice import find_affinity, lacks_key, make_key
+from umg_grpc.service.caching.provider_stored_prompts import StoredPrompts
 from umg_grpc.service.conversations import reasoning_state
 from umg_grpc.service.conversations.account_object_ownership import AccountObject, account_objects, check_ownership
 from umg_grpc.service.conversations.conversation_edits import EditedConversation, edited_conversation, may_edit
 from umg_grpc.service.conversations.message_threads import Thread
 from umg_grpc.service.conversations.reasoning_store import ReasoningStore
 from umg_grpc.service.conversations.stored_responses import Continued
-from umg_grpc.service.operations.generate.compaction import Summary
-from umg_grpc.service.operations.generate.inline_compaction import InlineCompaction
+from umg_grpc.service.operations.generate.compaction_during_a_call import InlineCompaction
+from umg_grpc.service.operations.generate.conversation_compaction import Summary
+from umg_grpc.service.operations.generate.conversation_truncation import Truncation
 from umg_grpc.service.operations.generate.rejection_healing import RefusalHealing
-from umg_grpc.service.operations.generate.truncation import Truncation
-from umg_grpc.service.pipeline.attempt import OUTPUT_LIMIT, Attempt, finish_report
 from umg_grpc.service.pipeline.base_pipeline import Admitted
+from umg_grpc.service.pipeline.channel_attempt import OUTPUT_LIMIT, Attempt, finish_report
 from umg_grpc.service.unwritten_object_error import unwritten
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.upstream.upstream_interfaces import TextCall, TextUpstream

@@ -10,7 +10,7 @@ from umg_grpc.access.file_links import FileLinks
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Channel
 from umg_grpc.knowledge.families.image_model_rules import ImageRules, placed_images
-from umg_grpc.service.operations.image.image_call import AdmittedImages
+from umg_grpc.service.operations.image.admitted_image_call import AdmittedImages
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.store.blob_store import BlobStore
 from umg_grpc.upstream.caller_url_fetch import DIRECT_ROUTE, Fetcher, failed

@@ -11,12 +11,16 @@ from umg_grpc.knowledge.families.image_model_rules import family_row, has_images
 from umg_grpc.operations.image_operation import IMAGE_GENERATION
 from umg_grpc.routing import RoutePreferences, Target
 from umg_grpc.service.guardrails.guard_driver import GuardRun
-from umg_grpc.service.operations.image.image_call import AdmittedImages, complete
+from umg_grpc.service.operations.image.admitted_image_call import AdmittedImages, complete
 from umg_grpc.service.operations.image.image_delivery import ImageDelivery, are_bytes
-from umg_grpc.service.operations.image.streamed_images import GuardedImageStream, StreamedImages, is_without_image
+from umg_grpc.service.operations.image.streamed_image_responses import (
+    GuardedImageStream,
+    StreamedImages,
+    is_without_image,
+)
 from umg_grpc.service.pipeline import schema_validation
-from umg_grpc.service.pipeline.attempt import Attempt, RequestEncoder, UnmendedRequests, finish_report
 from umg_grpc.service.pipeline.base_pipeline import PipelineContext, RequestStep
+from umg_grpc.service.pipeline.channel_attempt import Attempt, RequestEncoder, UnmendedRequests, finish_report
 from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.service.pipeline.request_decoding import read_source
 from umg_grpc.service.pipeline.response_pipeline import ResponseStep, checked_message

@@ -15,11 +15,11 @@ from umg_grpc.service.conversations.account_object_ownership import AccountObjec
 from umg_grpc.service.guardrails.guard_driver import source_of, without_source
 from umg_grpc.service.guardrails.guarded_bodies import FoundRest, found_rest
 from umg_grpc.service.guardrails.guarded_texts import has_texts
-from umg_grpc.service.operations.unary.streamed_messages import StreamedMessages
+from umg_grpc.service.operations.unary.streamed_unary_responses import StreamedMessages
 from umg_grpc.service.pipeline import schema_validation
-from umg_grpc.service.pipeline.attempt import Attempt, RequestEncoder, UnmendedRequests, finish_report
 from umg_grpc.service.pipeline.base_pipeline import Admitted, PipelineContext
 from umg_grpc.service.pipeline.call_state import current
+from umg_grpc.service.pipeline.channel_attempt import Attempt, RequestEncoder, UnmendedRequests, finish_report
 from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.service.pipeline.request_decoding import read_source
 from umg_grpc.service.pipeline.response_pipeline import RequestT, ResponseStep, ResponseT, checked_message

@@ -14,7 +14,7 @@ from umg_grpc.operations.video_operation import VIDEO_CREATION, VIDEO_REMIX
 from umg_grpc.routing import ModelOperation, RoutePreferences, has_costs, is_priced
 from umg_grpc.service.guardrails.guard_driver import Checked
 from umg_grpc.service.operations.video.new_task_call import NewRemix, NewTask
-from umg_grpc.service.operations.video.repeated_submissions import RepeatedSubmissions
+from umg_grpc.service.operations.video.repeated_submission_search import RepeatedSubmissions
 from umg_grpc.service.operations.video.video_submission import Submissions
 from umg_grpc.service.pipeline.base_pipeline import REPEATED_STEPS, Pipeline, PipelineContext, RequestStep
 from umg_grpc.service.pipeline.call_state import Call
@@ -22,7 +22,7 @@ from umg_grpc.service.pipeline.limits_and_budget import acquire_limits, reserve_
 from umg_grpc.service.pipeline.schema_validation import check
 from umg_grpc.service.pipeline.step_order import ATTEMPTS, BUDGET, LIMITS, PLAN, PRICE, REPEAT, RESOLVE, VALIDATE, Step
 from umg_grpc.service.video_tasks.existing_task_requests import check_draft, check_remix, remix_request
-from umg_grpc.service.video_tasks.task_context import TaskContext
+from umg_grpc.service.video_tasks.shared_task_objects import TaskContext
 from umg_grpc.service.video_tasks.task_costs import max_cost
 from umg_grpc.service.video_tasks.task_lookup import TaskLookup
 from umg_grpc.store.tables import MediaTask

@@ -17,16 +17,16 @@ from structlog.typing import FilteringBoundLogger
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.routing import Target
 from umg_grpc.service.operations.video.new_task_call import NewTask
-from umg_grpc.service.operations.video.repeated_submissions import same_task
-from umg_grpc.service.operations.video.video_attempts import UNKNOWN_OUTCOME, VideoEncoder, VideoLoop
-from umg_grpc.service.pipeline.attempt_plan import plan_attempts
+from umg_grpc.service.operations.video.repeated_submission_search import same_task
+from umg_grpc.service.operations.video.video_submission_attempts import UNKNOWN_OUTCOME, VideoEncoder, VideoLoop
 from umg_grpc.service.pipeline.base_pipeline import PipelineContext
 from umg_grpc.service.pipeline.call_state import FACE_HEADER, Call
+from umg_grpc.service.pipeline.channel_attempt_order import plan_attempts
 from umg_grpc.service.pipeline.usage_recording import GRPC_FACE, MAX_FACE_CHARACTERS, details_of
 from umg_grpc.service.video_tasks.accepted_tasks import AcceptedTasks
-from umg_grpc.service.video_tasks.poller import provider_task_of
-from umg_grpc.service.video_tasks.task_context import TaskContext
+from umg_grpc.service.video_tasks.shared_task_objects import TaskContext
 from umg_grpc.service.video_tasks.task_costs import stored_prices
+from umg_grpc.service.video_tasks.task_poll_scheduler import provider_task_of
 from umg_grpc.store.reconnection import UnconfirmedCommitError
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_task_table import SUBMITTING_STATE, Hold, Pin

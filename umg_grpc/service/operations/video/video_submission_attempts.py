@@ -9,7 +9,7 @@ from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.routing import Target
-from umg_grpc.service.pipeline.attempt import Attempt, UnmendedRequests
+from umg_grpc.service.pipeline.channel_attempt import Attempt, UnmendedRequests
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.v1 import pb

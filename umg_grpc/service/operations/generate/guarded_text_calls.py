@@ -7,10 +7,10 @@ from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS
 from umg_grpc.service.guardrails.guard_driver import REPLACED_FIELDS, Checked, GuardRun, without_source
 from umg_grpc.service.guardrails.guarded_bodies import found_rest
 from umg_grpc.service.guardrails.guarded_text_stream import GuardedTextStream
-from umg_grpc.service.guardrails.refused_texts import refused_response
-from umg_grpc.service.operations.generate.response_completion import ResponseCompletion
-from umg_grpc.service.operations.generate.streamed_responses import estimate_seen
+from umg_grpc.service.guardrails.refused_text_responses import refused_response
+from umg_grpc.service.operations.generate.streamed_text_responses import estimate_seen
 from umg_grpc.service.operations.generate.text_request_encoder import GenerationCall
+from umg_grpc.service.operations.generate.text_response_finishing import ResponseCompletion
 from umg_grpc.service.pipeline.stream_pipeline import StreamedResponse
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS

@@ -12,11 +12,11 @@ from google.protobuf.message import Message
 from umg_grpc.operations import UNARY_BY_REQUEST
 from umg_grpc.operations.canonical_message_unions import CanonicalRequest
 from umg_grpc.routing import PublicModel, Router
-from umg_grpc.service.caching.cache_key import key_of
 from umg_grpc.service.caching.response_cache import MAX_BYTES, CacheFill, ResponseCache
-from umg_grpc.service.metrics import Metrics
+from umg_grpc.service.caching.response_cache_key import key_of
 from umg_grpc.service.pipeline.call_state import Call
 from umg_grpc.service.pipeline.current_channels import Channels
+from umg_grpc.service.service_metrics import Metrics
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.gateway_headers import CACHE_HEADER, ROUTE_HEADER, cache_seconds
 from umg_grpc.wire.decoded_request_notes import RequestNotes

@@ -11,8 +11,8 @@ from structlog.typing import FilteringBoundLogger
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.service.conversations.tool_call_ids import NewCallIds, PassedCallIds
 from umg_grpc.service.operations.generate.conversation_stores import ConversationStores
-from umg_grpc.service.operations.generate.response_completion import MANY_BYTES, ResponseCompletion, with_reported
 from umg_grpc.service.operations.generate.text_request_encoder import GenerationAttempt
+from umg_grpc.service.operations.generate.text_response_finishing import MANY_BYTES, ResponseCompletion, with_reported
 from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.upstream.http.response_decoding import guarded
 from umg_grpc.v1 import pb

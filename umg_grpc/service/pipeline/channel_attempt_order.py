@@ -7,7 +7,7 @@ import msgspec
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.routing import Target
-from umg_grpc.service.pipeline.attempt import AttemptT, RequestEncoder
+from umg_grpc.service.pipeline.channel_attempt import AttemptT, RequestEncoder
 from umg_grpc.service.resilience.channel_protection import Resilience
 from umg_grpc.service.resilience.concurrency_limiter import ConcurrencyLimiter
 from umg_grpc.wire.dropped_fields_report import header_name

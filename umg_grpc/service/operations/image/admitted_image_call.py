@@ -2,7 +2,7 @@
 
 from umg_grpc.knowledge.families.image_model_rules import ImageRules
 from umg_grpc.service.pipeline.base_pipeline import Admitted
-from umg_grpc.service.pipeline.image_costs import image_quantities, with_estimated_tokens
+from umg_grpc.service.pipeline.image_call_costs import image_quantities, with_estimated_tokens
 from umg_grpc.v1 import pb
 
 

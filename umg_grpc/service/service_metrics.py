@@ -30,9 +30,9 @@ from umg_grpc.service.metric_gauges import (
     TASKS_LEVEL,
     Level,
 )
-from umg_grpc.service.pipeline.attempt import Attempt, EncodedRequest
 from umg_grpc.service.pipeline.call_state import Call
-from umg_grpc.service.resilience.circuit_breaker_states import BreakerState
+from umg_grpc.service.pipeline.channel_attempt import Attempt, EncodedRequest
+from umg_grpc.service.resilience.circuit_breaker_snapshots import BreakerState
 from umg_grpc.v1 import pb
 
 DURATION_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)

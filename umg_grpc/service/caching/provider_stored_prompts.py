@@ -16,7 +16,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.base.lazy_logger import LazyLogger
 from umg_grpc.knowledge.prompt_storage_prices import StorageRow, storage_of
 from umg_grpc.routing import Target
-from umg_grpc.service.caching.storage_costs import HOUR_SECONDS, Costs, costs_of, stored_usage
+from umg_grpc.service.caching.prompt_storage_costs import HOUR_SECONDS, Costs, costs_of, stored_usage
 from umg_grpc.service.pipeline.call_state import Call
 from umg_grpc.service.pipeline.prompt_storage_records import StorageRecord
 from umg_grpc.upstream.upstream_interfaces import PromptStorage

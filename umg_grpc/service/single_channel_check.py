@@ -11,8 +11,8 @@ from umg_grpc.config import Channel, ChannelModel
 from umg_grpc.operations import UNARY_OPERATIONS
 from umg_grpc.operations.generation_operation import GENERATE_OPERATION
 from umg_grpc.operations.provider_protocols_by_name import model_list
-from umg_grpc.service.failure_advice import advice
 from umg_grpc.service.pipeline.current_channels import Channels
+from umg_grpc.service.provider_failure_advice import advice
 from umg_grpc.upstream.http.provider_model_list import fetch_models
 from umg_grpc.upstream.upstream_interfaces import PreparedCall
 

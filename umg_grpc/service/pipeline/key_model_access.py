@@ -25,7 +25,7 @@ from umg_grpc.routing import (
     model_not_found,
     similar_names,
 )
-from umg_grpc.service.guardrails.guard_plan import GuardPlan
+from umg_grpc.service.guardrails.guard_selection import GuardPlan
 from umg_grpc.service.pipeline.call_state import missing_key
 from umg_grpc.service.pipeline.current_channels import Channels
 

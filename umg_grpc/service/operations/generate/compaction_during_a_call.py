@@ -9,8 +9,8 @@ import msgspec
 from umg_grpc.access.summary_seals import SummarySeals
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.service.conversations.conversation_edits import edited_conversation
-from umg_grpc.service.operations.generate.compaction import Summary
-from umg_grpc.service.operations.generate.truncation import Truncation, replace_oldest, user_turn
+from umg_grpc.service.operations.generate.conversation_compaction import Summary
+from umg_grpc.service.operations.generate.conversation_truncation import Truncation, replace_oldest, user_turn
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.requested_context_edits import EDITS_FIELD, SUMMARY_FORMAT, SUMMARY_TYPE, Compact

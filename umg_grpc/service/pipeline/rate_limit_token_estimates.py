@@ -5,7 +5,7 @@ from collections.abc import Collection
 from umg_grpc.access.key_limits import TokenEstimate
 from umg_grpc.operations import UNARY_BY_REQUEST
 from umg_grpc.operations.canonical_message_unions import CanonicalRequest
-from umg_grpc.service.pipeline import image_costs
+from umg_grpc.service.pipeline import image_call_costs
 from umg_grpc.v1 import pb
 
 BYTES_PER_TOKEN = 4
@@ -26,8 +26,8 @@ def estimate_tokens(request: CanonicalRequest, model: pb.Model, limit: int | Non
     if not isinstance(request, pb.GenerateRequest):
         if not isinstance(request, pb.GenerateImageRequest):
             return TokenEstimate(unary_bytes(request) // BYTES_PER_TOKEN, 0)
-        media_tokens = MEDIA_TOKENS * image_costs.input_count(request)
-        return TokenEstimate(image_costs.text_bytes(request) // BYTES_PER_TOKEN + media_tokens, 0)
+        media_tokens = MEDIA_TOKENS * image_call_costs.input_count(request)
+        return TokenEstimate(image_call_costs.text_bytes(request) // BYTES_PER_TOKEN + media_tokens, 0)
     media: list[pb.MediaPart] = []
     for message in request.messages:
         for part in message.parts:

@@ -6,7 +6,7 @@ import msgspec
 
 from umg_grpc.config import Channel
 from umg_grpc.service.guardrails.guard_driver import GuardRun
-from umg_grpc.service.operations.image.image_call import AdmittedImages, account, complete
+from umg_grpc.service.operations.image.admitted_image_call import AdmittedImages, account, complete
 from umg_grpc.service.operations.image.image_delivery import ImageDelivery
 from umg_grpc.service.pipeline.stream_pipeline import StreamedResponse
 from umg_grpc.v1 import pb

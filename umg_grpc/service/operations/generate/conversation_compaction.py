@@ -8,7 +8,12 @@ import msgspec
 
 from umg_grpc.access.summary_seals import SummarySeals
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.service.operations.generate.truncation import CUT_NOTICE, Truncation, replace_oldest, user_turn
+from umg_grpc.service.operations.generate.conversation_truncation import (
+    CUT_NOTICE,
+    Truncation,
+    replace_oldest,
+    user_turn,
+)
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.request_usage_sums import add_usage
 from umg_grpc.wire.core.sealed_summaries import SEALED_PREFIX, summary_text

@@ -4,7 +4,7 @@ import hashlib
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.service.operations.video.new_task_call import NewTask
-from umg_grpc.service.video_tasks.task_context import TaskContext
+from umg_grpc.service.video_tasks.shared_task_objects import TaskContext
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.v1 import pb
 

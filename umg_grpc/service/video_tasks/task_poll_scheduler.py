@@ -11,7 +11,7 @@ from structlog.typing import FilteringBoundLogger
 from umg_grpc.base.errors import UmgError
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.video_tasks.poll_outcomes import Outcomes
-from umg_grpc.service.video_tasks.task_context import TaskContext
+from umg_grpc.service.video_tasks.shared_task_objects import TaskContext
 from umg_grpc.store.repeated_background_tasks import Background, reason_of
 from umg_grpc.store.repeated_log_lines import RepeatedLines
 from umg_grpc.store.tables import MediaTask

@@ -6,7 +6,7 @@ from typing import Self
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.service.operations.generate.text_request_encoder import GenerationCall
 from umg_grpc.service.pipeline.hedged_requests import StatefulCheck
-from umg_grpc.service.pipeline.token_estimates import estimate_tokens
+from umg_grpc.service.pipeline.rate_limit_token_estimates import estimate_tokens
 from umg_grpc.v1 import pb
 
 REFUSAL_REASONS = frozenset({pb.FINISH_REASON_CONTENT_FILTER, pb.FINISH_REASON_REFUSAL, pb.FINISH_REASON_RECITATION})

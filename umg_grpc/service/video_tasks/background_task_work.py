@@ -10,9 +10,9 @@ from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.video_tasks.accepted_tasks import AcceptedTasks
 from umg_grpc.service.video_tasks.caller_notifier import Notifier
 from umg_grpc.service.video_tasks.poll_outcomes import Outcomes
-from umg_grpc.service.video_tasks.poller import Poller
 from umg_grpc.service.video_tasks.result_mirroring import Mirror
-from umg_grpc.service.video_tasks.task_context import TaskContext
+from umg_grpc.service.video_tasks.shared_task_objects import TaskContext
+from umg_grpc.service.video_tasks.task_poll_scheduler import Poller
 from umg_grpc.store.blob_store import BlobStore
 from umg_grpc.store.process_locks import ProcessLocks
 from umg_grpc.store.repeated_background_tasks import Background

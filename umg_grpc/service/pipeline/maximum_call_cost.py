@@ -29,8 +29,8 @@ from umg_grpc.knowledge.price_calculation import (
 )
 from umg_grpc.operations import UNARY_BY_REQUEST
 from umg_grpc.operations.canonical_message_unions import CanonicalRequest
-from umg_grpc.service.pipeline.image_costs import max_cost
-from umg_grpc.service.pipeline.token_estimates import (
+from umg_grpc.service.pipeline.image_call_costs import max_cost
+from umg_grpc.service.pipeline.rate_limit_token_estimates import (
     DEFAULT_OUTPUT_TOKENS,
     UNKNOWN_OUTPUT_TOKENS,
     text_bytes,
