@@ -17,7 +17,7 @@ import uvloop
 from sqlalchemy import update
 
 from umg_grpc.access.callback_signatures import CallbackSignatures
-from umg_grpc.access.file_links import FileLinks
+from umg_grpc.access.signed_file_links import FileLinks
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Config
 from umg_grpc.routing import Router
@@ -28,8 +28,8 @@ from umg_grpc.service.video_tasks.shared_task_objects import TaskContext
 from umg_grpc.service.video_tasks.task_metrics import TaskMetrics
 from umg_grpc.service.video_tasks.task_poll_scheduler import Poller
 from umg_grpc.store import Store, open_store
-from umg_grpc.store.database_kinds import SQLITE_KIND
-from umg_grpc.store.tables import MediaTask
+from umg_grpc.store.database_constants import SQLITE_KIND
+from umg_grpc.store.table_definitions import MediaTask
 from umg_grpc.store.video_task_polls import Poll
 from umg_grpc.store.video_task_table import RUNNING_STATE
 from umg_grpc.upstream.upstream_interfaces import ContentPart

@@ -23,8 +23,8 @@ from http_facade.path_router import PathRouter
 from http_facade.routes import Route, error_format
 from http_facade.server.connections import ServerConnection
 from umg_grpc.base.errors import UmgError, overloaded
-from umg_grpc.base.memory_reservation import CALL_MEMORY, CallMemory
 from umg_grpc.base.request_ids import request_id_of
+from umg_grpc.base.response_memory_reservation import CALL_MEMORY, CallMemory
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.core.json_decoding import invalid
 from umg_grpc.wire.errors.http_status import HTTP_STATUS

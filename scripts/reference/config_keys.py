@@ -13,7 +13,7 @@ import msgspec
 from scripts.reference.docstrings import attributes
 from scripts.reference.markdown import code, paragraph, table
 from umg_grpc.base.egress_rules import EgressRules
-from umg_grpc.config import Config, channel_quirks, channels, file_schema, guards, model_settings, parse
+from umg_grpc.config import Config, channel_quirks, channel_section, file_schema, guard_section, model_settings, parse
 from umg_grpc.config.config_values import (
     BlobStorage,
     Channel,
@@ -39,17 +39,17 @@ VALUES: Mapping[type[ConfigEntry], type] = {
     file_schema._DiscoveryEntry: Discovery,
     file_schema._KeysEntry: KeySettings,
     file_schema._TasksEntry: VideoTaskConfig,
-    channels._ChannelEntry: Channel,
-    channels._ModelEntry: ChannelModel,
+    channel_section._ChannelEntry: Channel,
+    channel_section._ModelEntry: ChannelModel,
     channel_quirks.QuirksEntry: Quirks,
     model_settings._SettingsEntry: ModelInfo,
 }
 """Class of the value that is made from an entry of the file; its docstrings describe the keys that have none."""
 ELEMENTS: Mapping[tuple[type[ConfigEntry], str], tuple[type[ConfigEntry], ...]] = {
-    (file_schema._File, "channels"): (channels._ChannelEntry,),
+    (file_schema._File, "channels"): (channel_section._ChannelEntry,),
     (file_schema._File, "models"): (model_settings._SettingsEntry,),
     (file_schema._File, "fallbacks"): (Fallbacks,),
-    (file_schema._File, "guards"): (*guards.GUARD_KINDS.values(),),
+    (file_schema._File, "guards"): (*guard_section.GUARD_KINDS.values(),),
 }
 """Entries that a list or a mapping contains whose declared type is open."""
 SHORTEST = "channels: [{name: main, protocols: [sandbox], models: [famO-5]}]"

@@ -144,7 +144,7 @@ OPERATION_WORDS = (
         ),
         rooms=(
             "http_facade/handlers/image_handler.py",
-            "umg_grpc/cli/image_client.py",
+            "umg_grpc/cli/image_command_client.py",
             "umg_grpc/cli/image_commands.py",
             "umg_grpc/knowledge/families/image_model_rules.py",
             "umg_grpc/service/operations/image",
@@ -152,7 +152,7 @@ OPERATION_WORDS = (
             "umg_grpc/service/servicers/images.py",
             "umg_grpc/upstream/http/image_generation.py",
             "umg_grpc/upstream/http/image_request_sender.py",
-            "umg_grpc/upstream/http/image_tasks.py",
+            "umg_grpc/upstream/http/image_task_polling.py",
             "umg_grpc/upstream/http/image_url_inlining.py",
             "umg_grpc/wire/core/undecoded_base64_files.py",
             "umg_grpc/wire/image_format_interface.py",
@@ -162,7 +162,7 @@ OPERATION_WORDS = (
         ),
         exceptions={
             **dict.fromkeys(SHAPE_TABLES, CALL_SHAPES),
-            "umg_grpc/config/channels.py": CHANNEL_RULE,
+            "umg_grpc/config/channel_section.py": CHANNEL_RULE,
             "umg_grpc/knowledge/model_catalogue.py": MODEL_IDS,
             "umg_grpc/process/service_factory.py": FACTORY,
             "umg_grpc/routing/channel_target.py": EDITED_IMAGES,
@@ -180,7 +180,7 @@ OPERATION_WORDS = (
         rooms=(
             "http_facade/handlers/video_download_handler.py",
             "http_facade/handlers/video_handlers.py",
-            "umg_grpc/cli/video_client.py",
+            "umg_grpc/cli/video_command_client.py",
             "umg_grpc/knowledge/families/video_model_rules.py",
             "umg_grpc/service/operations/video",
             "umg_grpc/service/servicers/videos.py",
@@ -196,8 +196,8 @@ OPERATION_WORDS = (
         exceptions={
             **dict.fromkeys(SHAPE_TABLES, CALL_SHAPES),
             "http_facade/openapi/parameters.py": CALL_SHAPES,
-            "umg_grpc/access/permissions.py": SIGNED_METHOD,
-            "umg_grpc/config/channels.py": CHANNEL_RULE,
+            "umg_grpc/access/key_permissions.py": SIGNED_METHOD,
+            "umg_grpc/config/channel_section.py": CHANNEL_RULE,
             "umg_grpc/config/file_schema.py": CONFIG_FIELD,
             "umg_grpc/config/config_values.py": CONFIG_FIELD,
             "umg_grpc/knowledge/model_catalogue.py": MODEL_IDS,

@@ -9,7 +9,7 @@ from tests.docs.tables import DOCS, quoted, rows, section
 from tests.support.providers.scripted import succeed
 from tests.unit.e2e.test_fallbacks import CAUSES, ONE_ATTEMPT
 from tests.unit.e2e.test_survival import world
-from umg_grpc.config.fallbacks import FALLBACK_CAUSES as KEYS
+from umg_grpc.config.fallback_section import FALLBACK_CAUSES as KEYS
 
 PAGE = (DOCS / "fallbacks.md").read_text(encoding="utf-8")
 SECTION = section(PAGE, "Recipes")

@@ -21,7 +21,7 @@ from tests.docs.tables import DOCS, quoted, rows, section
 from tests.support.gateways import KEY, running
 from tests.support.serving import serving
 from umg_grpc.config import parse
-from umg_grpc.config.guards import GUARD_KINDS
+from umg_grpc.config.guard_section import GUARD_KINDS
 from umg_grpc.knowledge.sensitive_text_patterns import GUARDED_PATTERNS, PATTERN_SETS
 from umg_grpc.service.guardrails.guard_driver import GUARD_DECISIONS
 from umg_grpc.v1 import pb

@@ -10,7 +10,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.config import parse
 from umg_grpc.knowledge.families.image_model_rules import FAMILY_FIELDS, IMAGE_MODELS
 from umg_grpc.upstream.http.image_generation import MAX_CONCURRENT_CALLS
-from umg_grpc.upstream.http.image_tasks import MAX_FAILED_QUERIES
+from umg_grpc.upstream.http.image_task_polling import MAX_FAILED_QUERIES
 from umg_grpc.upstream.http.image_url_inlining import MAX_CONCURRENT, MAX_TOTAL_BYTES
 from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES
 from umg_grpc.upstream.response_memory_budget import FREE_BYTES, MAX_BYTES

@@ -20,7 +20,7 @@ from tests.support.videos import submission
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import BearerAuth, Channel, Config, Timeout, built_in, parse
 from umg_grpc.config.channel_quirks import QuirksEntry
-from umg_grpc.config.channels import served_protocols
+from umg_grpc.config.channel_section import served_protocols
 from umg_grpc.config.file_schema import _File
 from umg_grpc.config.model_settings import _CapabilitiesEntry, _SettingsEntry
 from umg_grpc.knowledge.families.text_model_rules import CHAT_FIELDS, MODEL_OWNERS, TEXT_FAMILIES, split_suffix

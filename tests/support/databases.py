@@ -21,7 +21,7 @@ from sqlalchemy.util import LRUCache
 
 from umg_grpc.store import database as database_module
 from umg_grpc.store import open_store
-from umg_grpc.store.database_kinds import SQLITE_FILE, SQLITE_KIND
+from umg_grpc.store.database_constants import SQLITE_FILE, SQLITE_KIND
 
 _schema = list[bytes]()
 """Content of the file of an empty database, once `create_database` made one."""

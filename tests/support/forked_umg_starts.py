@@ -42,7 +42,7 @@ MODULES = (
 OTHER_MODULES = (
     *(
         "umg_grpc.process.gateway_processes",
-        "umg_grpc.config.aliases",
+        "umg_grpc.config.model_aliases",
         "umg_grpc.config.built_in_config",
         "umg_grpc.config.file_schema",
     ),

@@ -14,7 +14,7 @@ from umg_grpc.config import Address, Config, parse
 from umg_grpc.process.serve_options import Options
 from umg_grpc.process.serve_process import gateway
 from umg_grpc.process.service_factory import Service
-from umg_grpc.store.database_kinds import SQLITE_KIND
+from umg_grpc.store.database_constants import SQLITE_KIND
 
 KEY = "sk-umg-end-to-end"
 ANY = Address("127.0.0.1", 0)

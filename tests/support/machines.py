@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from tests.support.databases import Database
 from umg_grpc.access.budget_reservations import Budgets, Reservation
-from umg_grpc.access.caller import Caller
+from umg_grpc.access.caller_identity import Caller
 from umg_grpc.base.errors import UmgError
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.budget_accounts import Balance, BudgetAccounts

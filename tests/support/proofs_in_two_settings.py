@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.databases import Postgres
-from umg_grpc.store.database_kinds import SQLITE_KIND
+from umg_grpc.store.database_constants import SQLITE_KIND
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from umg_grpc.access import shared_rate_limits
+from umg_grpc.access import redis_request_limits
 from umg_grpc.store.redis_client import Redis
 
 PATIENCE_SECONDS = 10.0
@@ -110,7 +110,7 @@ def opened(server: RedisServer, now: Callable[[], float] = time.monotonic) -> Ab
 def make_patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let gateways wait for Redis and for each other: a busy machine must not make them count by themselves."""
     monkeypatch.setattr(Redis, "opened", partial(Redis.opened, seconds=PATIENCE_SECONDS))
-    monkeypatch.setattr(shared_rate_limits, "GRACE_SECONDS", 60.0)
+    monkeypatch.setattr(redis_request_limits, "GRACE_SECONDS", 60.0)
 
 
 def scripts(server: RedisServer) -> int:

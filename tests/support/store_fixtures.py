@@ -10,7 +10,7 @@ from sqlalchemy import delete
 from tests.support.databases import Database, Postgres
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.database_time import GivenClock
-from umg_grpc.store.tables import ReasoningRow, ResponseRow, ThreadRow
+from umg_grpc.store.table_definitions import ReasoningRow, ResponseRow, ThreadRow
 from umg_grpc.store.usage_tables import TOTAL_TABLES, EarlierUsageRow, UsageRow
 
 

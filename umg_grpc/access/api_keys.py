@@ -16,7 +16,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.store import Store
 from umg_grpc.store.database import repeated, repeated_idempotent
 from umg_grpc.store.database_time import GivenClock, utc_of
-from umg_grpc.store.tables import ApiKey, ApiKeyChange, UtcTime
+from umg_grpc.store.table_definitions import ApiKey, ApiKeyChange, UtcTime
 from umg_grpc.v1 import pb
 
 KEY_PREFIX = "sk-umg-"

@@ -12,7 +12,7 @@ from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.access.api_keys import ApiKeys, Key, hash_secret
 from umg_grpc.access.cached_api_keys import MAX_KNOWN, REMOVED_KEY_TIME, KnownKey, KnownKeys, Rejection
-from umg_grpc.access.caller import Caller, KeyReference
+from umg_grpc.access.caller_identity import Caller, KeyReference
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 

@@ -22,7 +22,7 @@ from umg_grpc.access.secret_files import BOOTSTRAP_FILE, create_secret_file
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.lazy_logger import LazyLogger
 from umg_grpc.store import Store
-from umg_grpc.store.tables import ApiKey
+from umg_grpc.store.table_definitions import ApiKey
 from umg_grpc.v1 import pb
 
 logger = LazyLogger(__name__)

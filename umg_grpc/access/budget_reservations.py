@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from sqlalchemy.exc import SQLAlchemyError
 
 from umg_grpc.access.budget_leases import VALID_SECONDS, BudgetOwner, Lease
-from umg_grpc.access.caller import Caller
+from umg_grpc.access.caller_identity import Caller
 from umg_grpc.access.limit_errors import BudgetAmounts, budget_exceeded
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.lazy_logger import LazyLogger

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from umg_grpc.access.api_keys import Key, KeyChange
-from umg_grpc.access.caller import Caller, KeyReference
+from umg_grpc.access.caller_identity import Caller, KeyReference
 
 MAX_KNOWN = 100_000
 MAX_CHANGED = 10_000  # keys whose last change is remembered, for lookups in flight

@@ -7,11 +7,11 @@ from dataclasses import replace
 import msgspec
 
 from umg_grpc.access.limit_errors import concurrency_exceeded, request_exceeds_minute
-from umg_grpc.access.limit_shares import Processes, one_process, share_alone
 from umg_grpc.access.limit_subjects import Limited
+from umg_grpc.access.per_process_limit_shares import Processes, one_process, share_alone
+from umg_grpc.access.redis_concurrency_limits import SharedConcurrencyLimits
+from umg_grpc.access.redis_token_limits import SharedTokenLimits
 from umg_grpc.access.request_rate_limits import RequestLimits
-from umg_grpc.access.shared_concurrency_limits import SharedConcurrencyLimits
-from umg_grpc.access.shared_token_limits import SharedTokenLimits
 from umg_grpc.access.token_limits import TokenReservation, TokenWindows
 from umg_grpc.store.redis_client import Redis
 from umg_grpc.wire.core.rate_limit_headers import LimitStatus, RateLimits

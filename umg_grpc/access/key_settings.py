@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import TypedDict
 
-from umg_grpc.access.permissions import PERMITTED_OPERATIONS
+from umg_grpc.access.key_permissions import PERMITTED_OPERATIONS
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 

@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import NamedTuple
 
 from umg_grpc.access.limit_subjects import subject_of
-from umg_grpc.base.credits import credits_text
 from umg_grpc.base.errors import UmgError
+from umg_grpc.base.micro_credits import credits_text
 from umg_grpc.v1 import pb
 
 WINDOW_SECONDS = 60

@@ -9,9 +9,9 @@ from limits.aio.storage import MemoryStorage
 from limits.aio.strategies import MovingWindowRateLimiter
 
 from umg_grpc.access.limit_errors import requests_exceeded
-from umg_grpc.access.limit_shares import Processes, one_process, share_alone
 from umg_grpc.access.limit_subjects import Limited
-from umg_grpc.access.shared_rate_limits import SharedRequestLimits
+from umg_grpc.access.per_process_limit_shares import Processes, one_process, share_alone
+from umg_grpc.access.redis_request_limits import SharedRequestLimits
 from umg_grpc.store.redis_client import Redis, RedisUnavailable
 from umg_grpc.wire.core.rate_limit_headers import LimitStatus
 

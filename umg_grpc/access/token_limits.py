@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from umg_grpc.access.limit_errors import WINDOW_SECONDS, tokens_exceeded
-from umg_grpc.access.limit_shares import Share
-from umg_grpc.access.redis_restoring import Amount
+from umg_grpc.access.per_process_limit_shares import Share
+from umg_grpc.access.redis_count_restoration import Amount
 from umg_grpc.wire.core.rate_limit_headers import LimitStatus
 
 

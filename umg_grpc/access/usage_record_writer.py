@@ -22,7 +22,7 @@ from umg_grpc.base.lazy_logger import LazyLogger
 from umg_grpc.config.config_values import UsageRetention
 from umg_grpc.store import Store
 from umg_grpc.store.budget_accounts import BudgetAccounts
-from umg_grpc.store.in_flight_records import NO_SLOT, OpenRecords, forget, records_of
+from umg_grpc.store.in_flight_record_file import NO_SLOT, OpenRecords, forget, records_of
 from umg_grpc.store.process_locks import USAGE_DIRECTORY, ProcessLocks
 from umg_grpc.store.repeated_background_tasks import Background
 from umg_grpc.store.usage_record_migration import EarlierUsageRecords

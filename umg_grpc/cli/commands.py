@@ -132,7 +132,7 @@ def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print the checks as JSON.")] = False,
 ) -> None:
     """Check whether a gateway can run here: Python, ports, database, Redis, files, limits. Exit with 1 if not."""
-    from umg_grpc.cli.doctor import Machine, examine
+    from umg_grpc.cli.doctor_command import Machine, examine
     from umg_grpc.config import Address
     from umg_grpc.process.config_loading import load
 
@@ -157,7 +157,7 @@ def health(
     tls: Annotated[bool, typer.Option("--tls", help="Connect with TLS, without a check of the certificate.")] = False,
 ) -> None:
     """Print the state of a gateway on this machine, and exit with 0 if it is healthy, else with 1."""
-    from umg_grpc.cli.health import check_health
+    from umg_grpc.cli.health_command import check_health
     from umg_grpc.config.network_addresses import Address
 
     try:
@@ -268,7 +268,7 @@ def models(
     target: AdminTarget,
 ) -> None:
     """List the models of a config or a gateway, the channels that serve each, and how a running gateway finds them."""
-    from umg_grpc.cli import model_list as commands
+    from umg_grpc.cli import model_list_command as commands
     from umg_grpc.cli.breaker_metrics import states
     from umg_grpc.process.config_loading import load
     from umg_grpc.routing import OPERATION_PROTOCOLS
@@ -314,7 +314,7 @@ def chat(
     data: DataFlag = DATA_FOLDER,
 ) -> None:
     """Talk to a model in the terminal. Ctrl-C stops a response, Ctrl-D ends."""
-    from umg_grpc.cli import chat as talking
+    from umg_grpc.cli import chat_command as talking
 
     target = grpc_target(grpc, key, tls=tls, ca=ca, data=data)
 

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 from google.protobuf.message import Message
 
-from umg_grpc.access.caller import Caller
+from umg_grpc.access.caller_identity import Caller
 from umg_grpc.cli.admin_client import ResponseT, method_name
 from umg_grpc.cli.common_flags import AdminTarget
 from umg_grpc.cli.database_connection import opened_database

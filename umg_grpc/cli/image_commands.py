@@ -53,7 +53,7 @@ def image(
     """Make an image, save it, and show it in terminals that can (kitty, iTerm2, WezTerm and others)."""
     from rich.console import Console
 
-    from umg_grpc.cli import image_client as commands
+    from umg_grpc.cli import image_command_client as commands
     from umg_grpc.v1 import pb
 
     request = pb.GenerateImageRequest(
@@ -80,7 +80,7 @@ def image(
 
 def _input_image(flag: str, text: str) -> "pb.ImageInput":
     """Return the input image that a flag names. Raise typer.BadParameter for a file that cannot be read."""
-    from umg_grpc.cli.image_client import input_image
+    from umg_grpc.cli.image_command_client import input_image
 
     try:
         return input_image(text)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from umg_grpc.config.importers.imported_config import ImportedConfig
+    from umg_grpc.config.importers.config_text_builder import ImportedConfig
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Convert the config of another gateway.")
 

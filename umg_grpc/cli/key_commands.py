@@ -57,7 +57,7 @@ def create_key(
     target: AdminTarget,
 ) -> None:
     """Issue a key. It is shown once, as the last line."""
-    from umg_grpc.cli import keys as commands
+    from umg_grpc.cli import key_command_actions as commands
 
     if _period(budget_period) != NO_LIMIT and budget is None:
         raise typer.BadParameter("it goes with --budget CREDITS", param_hint="--budget-period")
@@ -106,7 +106,7 @@ def update_key(
     target: AdminTarget,
 ) -> None:
     """Change settings of a key; those without a flag stay. Servers use them within seconds."""
-    from umg_grpc.cli import keys as commands
+    from umg_grpc.cli import key_command_actions as commands
 
     limits = {"requests_per_minute": ("--rpm", rpm), "tokens_per_minute": ("--tpm", tpm)}
     limits["concurrent_requests"] = ("--concurrency", concurrency)
@@ -136,7 +136,7 @@ def update_key(
 @takes(AdminTarget)
 def list_keys(*, target: AdminTarget) -> None:
     """List all keys, without their secrets."""
-    from umg_grpc.cli import keys as commands
+    from umg_grpc.cli import key_command_actions as commands
 
     run_async(commands.list_all(target))
 
@@ -145,7 +145,7 @@ def list_keys(*, target: AdminTarget) -> None:
 @takes(AdminTarget)
 def show_key(key: Reference, *, target: AdminTarget) -> None:
     """Show one key, without its secret."""
-    from umg_grpc.cli import keys as commands
+    from umg_grpc.cli import key_command_actions as commands
 
     run_async(commands.show(target, key))
 
@@ -153,7 +153,7 @@ def show_key(key: Reference, *, target: AdminTarget) -> None:
 @app.command("webhook-secret")
 def show_webhook_secret(key: Reference, *, config: ConfigFlag = None, data: DataFlag = DATA_FOLDER) -> None:
     """Print the secret with which its holder verifies the notifications of video tasks."""
-    from umg_grpc.cli import keys as commands
+    from umg_grpc.cli import key_command_actions as commands
 
     run_async(commands.show_webhook_secret(AdminTarget(config, data, "", None), key))
 
@@ -169,7 +169,7 @@ def rotate_key(
     target: AdminTarget,
 ) -> None:
     """Give a key a new secret, with all its settings. It is shown once, as the last line."""
-    from umg_grpc.cli import keys as commands
+    from umg_grpc.cli import key_command_actions as commands
 
     run_async(commands.rotate(target, key, _span(overlap)))
 
@@ -178,7 +178,7 @@ def rotate_key(
 @takes(AdminTarget)
 def revoke_key(key: Reference, *, target: AdminTarget) -> None:
     """End a key. Servers refuse it within seconds."""
-    from umg_grpc.cli import keys as commands
+    from umg_grpc.cli import key_command_actions as commands
 
     run_async(commands.revoke(target, key))
 

@@ -23,7 +23,7 @@ def list_(
     data: DataFlag = DATA_FOLDER,
 ) -> None:
     """List the public prices in credits: for a million tokens, or for one unit of any other kind."""
-    from umg_grpc.cli.public_prices import list_prices
+    from umg_grpc.cli.price_command_actions import list_prices
     from umg_grpc.process.config_loading import load
 
     list_prices(load(config, data).public_prices, pattern, vendor)
@@ -40,7 +40,7 @@ def explain(
     data: DataFlag = DATA_FOLDER,
 ) -> None:
     """Print the prices of a model at each of its channels, with their conditions, source and date."""
-    from umg_grpc.cli.public_prices import explain_model
+    from umg_grpc.cli.price_command_actions import explain_model
     from umg_grpc.process.config_loading import load
 
     explain_model(load(config, data), model, vendor)
@@ -57,7 +57,7 @@ def update(
     data: DataFlag = DATA_FOLDER,
 ) -> None:
     """Replace the file of public prices by those of a file or URL, and print the changes."""
-    from umg_grpc.cli.public_prices import update_prices
+    from umg_grpc.cli.price_command_actions import update_prices
     from umg_grpc.process.config_loading import load_without_prices, price_file
 
     found = load_without_prices(config)

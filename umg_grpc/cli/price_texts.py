@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 
-from umg_grpc.base.credits import MICRO_CREDITS
+from umg_grpc.base.micro_credits import MICRO_CREDITS
 from umg_grpc.knowledge.price_calculation import PRICED_UNITS, TOKEN_UNITS
 from umg_grpc.knowledge.public_price_rows import UnitPrices, messages_of
 from umg_grpc.v1 import pb

@@ -8,7 +8,7 @@ from umg_grpc.cli.command_runner import run_async
 from umg_grpc.cli.common_flags import AdminTarget, names, takes, time_or_age
 
 if TYPE_CHECKING:
-    from umg_grpc.cli.usage import Calls, Format
+    from umg_grpc.cli.usage_command_actions import Calls, Format
 
 requests = typer.Typer(no_args_is_help=True, help="List and look up the records of calls.")
 
@@ -44,7 +44,7 @@ def usage(
     target: AdminTarget,
 ) -> None:
     """Print the calls, tokens and cost of the past, by time, key, model, channel, agent or operation."""
-    from umg_grpc.cli import usage as commands
+    from umg_grpc.cli import usage_command_actions as commands
 
     groups = tuple(dict.fromkeys(names(by)))
     if set(groups) - set(commands.DIMENSION_NAMES) or len(set(groups) & set(commands.TIME_BUCKETS)) > 1:
@@ -70,7 +70,7 @@ def list_requests(
     target: AdminTarget,
 ) -> None:
     """Print the records of calls, newest first."""
-    from umg_grpc.cli import request_records as commands
+    from umg_grpc.cli import request_record_tables as commands
 
     calls = _calls(since, until, key, model, channel, agent)
     run_async(commands.list_requests(target, calls, limit, _format(printed), failed=failed))
@@ -84,13 +84,13 @@ def show_request(
     target: AdminTarget,
 ) -> None:
     """Print the record of a call: key, model, outcome, error, tokens, cost, and each attempt at a channel."""
-    from umg_grpc.cli import request_records as commands
+    from umg_grpc.cli import request_record_tables as commands
 
     run_async(commands.show_request(target, request_id))
 
 
 def _calls(since: str, until: str | None, keys: str, models: str, channels: str, agents: str) -> "Calls":
-    from umg_grpc.cli.usage import Calls
+    from umg_grpc.cli.usage_command_actions import Calls
 
     start = time_or_age(since, "--since")
     end = time_or_age(until, "--until") if until is not None else None
@@ -100,7 +100,7 @@ def _calls(since: str, until: str | None, keys: str, models: str, channels: str,
 
 
 def _format(text: str) -> "Format":
-    from umg_grpc.cli.usage import Format
+    from umg_grpc.cli.usage_command_actions import Format
 
     try:
         return Format(text)

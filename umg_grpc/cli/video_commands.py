@@ -11,7 +11,7 @@ from umg_grpc.cli.common_flags import DATA_FOLDER, ConfigFlag, DataFlag, takes
 from umg_grpc.cli.gateway_connection import GrpcTarget, grpc_target
 
 if TYPE_CHECKING:
-    from umg_grpc.cli.video_client import VideoOptions
+    from umg_grpc.cli.video_command_client import VideoOptions
 
 tasks = typer.Typer(no_args_is_help=True, help="List, watch and cancel the video tasks of a key.")
 
@@ -46,7 +46,7 @@ def video(
     target: GrpcTarget,
 ) -> None:
     """Make a video: submit a task, show its progress, and save the file. Ctrl-C leaves the task running."""
-    from umg_grpc.cli import video_client as commands
+    from umg_grpc.cli import video_command_client as commands
 
     options = _options(prompt, model, image or [], last_frame)
     options.parameters(
@@ -63,7 +63,7 @@ def video(
 
 
 def _options(prompt: str, model: str | None, images: list[str], last_frame: str | None) -> "VideoOptions":
-    from umg_grpc.cli.video_client import VideoOptions, medium
+    from umg_grpc.cli.video_command_client import VideoOptions, medium
 
     try:
         frames = [medium(each) for each in images]
@@ -83,7 +83,7 @@ def list_tasks(
     target: GrpcTarget,
 ) -> None:
     """List the newest tasks."""
-    from umg_grpc.cli import video_client as commands
+    from umg_grpc.cli import video_command_client as commands
     from umg_grpc.cli.common_flags import names
 
     states = names(state)
@@ -96,7 +96,7 @@ def list_tasks(
 @takes(grpc_target)
 def show(task: TaskArgument, *, target: GrpcTarget) -> None:
     """Print a task with its parameters, results or reason of failure."""
-    from umg_grpc.cli import video_client as commands
+    from umg_grpc.cli import video_command_client as commands
 
     _run(commands.show(target, task))
 
@@ -105,7 +105,7 @@ def show(task: TaskArgument, *, target: GrpcTarget) -> None:
 @takes(grpc_target)
 def watch(task: TaskArgument, *, output: OutputFlag = None, target: GrpcTarget) -> None:
     """Show the progress of a task until it ends, and save its video with -o. Ctrl-C leaves the task running."""
-    from umg_grpc.cli import video_client as commands
+    from umg_grpc.cli import video_command_client as commands
 
     _run(commands.watch(target, task, output))
 
@@ -114,7 +114,7 @@ def watch(task: TaskArgument, *, output: OutputFlag = None, target: GrpcTarget) 
 @takes(grpc_target)
 def cancel(task: TaskArgument, *, target: GrpcTarget) -> None:
     """Cancel a task that its provider has not started."""
-    from umg_grpc.cli import video_client as commands
+    from umg_grpc.cli import video_command_client as commands
 
     _run(commands.cancel(target, task))
 
@@ -127,7 +127,7 @@ def callbacks(
     data: DataFlag = DATA_FOLDER,
 ) -> None:
     """List the notifications of callers that are not delivered, with those given up, in the database of a config."""
-    from umg_grpc.cli import undelivered_callbacks as commands
+    from umg_grpc.cli import undelivered_callback_table as commands
 
     run_async(commands.list_callbacks(config, data, limit))
 

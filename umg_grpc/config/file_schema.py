@@ -164,11 +164,11 @@ def parse_storage(text: str, filename: str, environment: Mapping[str, str]) -> S
 def _config(document: YamlDocument, directory: PurePath) -> Config | None:
     """Return the config, or None if it is invalid. All parts are read even after a problem, to report all problems."""
     # imported here: their names of protocols come from the wire formats, which are slow to import
-    from umg_grpc.config.aliases import aliases
     from umg_grpc.config.channel_proxies import environment_rules
-    from umg_grpc.config.channels import channels
-    from umg_grpc.config.fallbacks import fallbacks
-    from umg_grpc.config.guards import guards
+    from umg_grpc.config.channel_section import channels
+    from umg_grpc.config.fallback_section import fallbacks
+    from umg_grpc.config.guard_section import guards
+    from umg_grpc.config.model_aliases import aliases
     from umg_grpc.config.model_index import ModelIndex
     from umg_grpc.config.model_settings import models
     from umg_grpc.config.price_settings import unpriced

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from umg_grpc.base.wildcard_patterns import wildcard_match
-from umg_grpc.config.channels import MODEL_ID
+from umg_grpc.config.channel_section import MODEL_ID
 from umg_grpc.config.config_values import Channel, ChannelModel
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, TypeVar
 
 import msgspec
 
-from umg_grpc.config.channels import OPERATION_PROTOCOLS, OWN_PROTOCOLS
+from umg_grpc.config.channel_section import OPERATION_PROTOCOLS, OWN_PROTOCOLS
 from umg_grpc.config.config_values import Channel, Config, ModelInfo
 from umg_grpc.config.file_sections import ConfigEntry, ModelLimits, Seconds
 from umg_grpc.config.model_index import ModelIndex

@@ -24,7 +24,7 @@ from umg_grpc.config import (
     QueryAuth,
     ServiceAccountAuth,
 )
-from umg_grpc.config.channel_auth import signature_scope
+from umg_grpc.config.channel_credentials import signature_scope
 from umg_grpc.config.channel_proxies import proxy_url
 from umg_grpc.config.config_values import DIRECT_ROUTE
 from umg_grpc.config.model_settings import vector_lengths

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
 
 from umg_grpc.config import AwsAuth, AzureAuth, Channel, CloudAuth, GoogleAuth
-from umg_grpc.config.channel_auth import signature_scope
+from umg_grpc.config.channel_credentials import signature_scope
 from umg_grpc.config.config_values import DIRECT_ROUTE
 from umg_grpc.knowledge.cloud_credentials import token_scope
 from umg_grpc.upstream.http.signing.library_connections import LibraryConnections

@@ -11,12 +11,12 @@ from typing import NamedTuple, Protocol, TypeVar
 from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.access.authentication import Authenticator
 from umg_grpc.access.callback_signatures import CallbackSignatures
-from umg_grpc.access.file_links import FileLinks
+from umg_grpc.access.conversation_summary_seals import SummarySeals
 from umg_grpc.access.key_last_use import KeyUses
 from umg_grpc.access.key_limits import KeyLimits
 from umg_grpc.access.per_worker_limit_checks import LimitedKeys
+from umg_grpc.access.signed_file_links import FileLinks
 from umg_grpc.access.signing_secret import link_secret
-from umg_grpc.access.summary_seals import SummarySeals
 from umg_grpc.access.usage_record_writer import UsageLog
 from umg_grpc.config import Config
 from umg_grpc.service.caching.response_cache import ResponseCache
@@ -39,7 +39,7 @@ from umg_grpc.store.expired_row_sweep import Bounds
 from umg_grpc.store.model_list_files import ModelListFiles
 from umg_grpc.store.process_locks import USAGE_DIRECTORY, ProcessLocks, count_running
 from umg_grpc.store.redis_client import Redis
-from umg_grpc.store.redis_presence import Presence
+from umg_grpc.store.redis_process_count import Presence
 from umg_grpc.upstream.caller_url_fetch import Fetcher
 from umg_grpc.upstream.response_memory_budget import ResponseBudget
 from umg_grpc.wire.core.stream_memory_limits import MAX_RETAINED_BYTES, StreamMemory

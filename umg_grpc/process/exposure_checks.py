@@ -8,7 +8,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.base.lazy_logger import LazyLogger
 from umg_grpc.config import Address, Channel, CloudAuth, CommandAuth, Config, ServiceAccountAuth
 from umg_grpc.process.serve_options import GRPC_FACE, Options
-from umg_grpc.store.database_kinds import SQLITE_KIND
+from umg_grpc.store.database_constants import SQLITE_KIND
 from umg_grpc.v1 import pb
 
 logger = LazyLogger(__name__)

@@ -19,7 +19,7 @@ import uvloop
 from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.access.bootstrap_key import BOOTSTRAP_KEY_VARIABLE, Bootstrap, ensure_bootstrap
 from umg_grpc.access.per_worker_limit_checks import check_start
-from umg_grpc.base import logs
+from umg_grpc.base import gateway_log
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.printable_text import printable
 from umg_grpc.base.shell_quoting import shell_json, shell_word
@@ -59,7 +59,7 @@ RELOAD_END_SECONDS = 10.0
 
 def run(options: Options, config: Config) -> int:
     """Run the gateway until a stop signal. Return the exit code: 0 after a regular shutdown, 1 if the start failed."""
-    logs.configure(config.log.level, config.log.format)
+    gateway_log.configure(config.log.level, config.log.format)
     alone = _serve if options.workers == 1 else _serve_workers
     serve = _serve_worker if WORKER_VARIABLE in os.environ else alone
     try:

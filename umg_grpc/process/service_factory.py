@@ -14,8 +14,8 @@ from umg_grpc.access.per_worker_limit_checks import check_models
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.inprocess_channel import InProcessChannel, InProcessServer
 from umg_grpc.config import Config
+from umg_grpc.config.config_comparison import Changes, changes
 from umg_grpc.config.config_hash import config_hash
-from umg_grpc.config.reload_changes import Changes, changes
 from umg_grpc.operations import OPERATION_ROWS, UNARY_OPERATIONS
 from umg_grpc.process.channel_factory import ChannelFactory, LocalSource
 from umg_grpc.process.component_factory import (

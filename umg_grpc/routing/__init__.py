@@ -5,12 +5,12 @@ describes the operations of a channel for a model, `caller_visible_models` the m
 `unknown_model_names` the names that are no model.
 """
 
-from umg_grpc.config.channels import OPERATION_PROTOCOLS
+from umg_grpc.config.channel_section import OPERATION_PROTOCOLS
 from umg_grpc.operations import ModelOperation
 from umg_grpc.routing.caller_visible_models import PublicModel, Resolved, under_name
+from umg_grpc.routing.channel_model_prices import distinct, has_costs, is_priced
 from umg_grpc.routing.channel_order import ANY_ROUTE, RoutePreferences
 from umg_grpc.routing.channel_target import GENERATE_VALUE, Target
-from umg_grpc.routing.model_prices import distinct, has_costs, is_priced
 from umg_grpc.routing.router import OPERATION_VERBS, Explained, Router
 from umg_grpc.routing.uncalled_fallback_warnings import uncalled_fallbacks
 from umg_grpc.routing.unknown_model_names import model_not_found, similar_names

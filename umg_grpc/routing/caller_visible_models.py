@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 
 from umg_grpc.config import Channel, Config
-from umg_grpc.config.fallbacks import fallbacks_of
+from umg_grpc.config.fallback_section import fallbacks_of
 from umg_grpc.config.file_sections import Fallbacks, ModelLimits
 from umg_grpc.knowledge.families.text_model_rules import FamilyModel, Suffix, family_model
 from umg_grpc.knowledge.model_catalogue import describe
@@ -15,8 +15,8 @@ from umg_grpc.knowledge.model_retirement_dates import WARNING_DAYS
 from umg_grpc.knowledge.price_calculation import FREE_PRICES, Prices, price_list
 from umg_grpc.knowledge.vendor_addresses import vendor_of
 from umg_grpc.operations import OPERATION_ROWS
+from umg_grpc.routing.channel_model_prices import stated_prices
 from umg_grpc.routing.channel_target import Target, formats_of, is_own
-from umg_grpc.routing.model_prices import stated_prices
 from umg_grpc.routing.retired_model_removal import common_retirement
 from umg_grpc.v1 import pb
 

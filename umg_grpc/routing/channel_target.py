@@ -6,7 +6,7 @@ from itertools import chain
 from types import MappingProxyType
 
 from umg_grpc.config import Channel, ChannelModel, Config
-from umg_grpc.config.channels import OPERATION_PROTOCOLS, OWN_PROTOCOLS
+from umg_grpc.config.channel_section import OPERATION_PROTOCOLS, OWN_PROTOCOLS
 from umg_grpc.knowledge.families.image_model_rules import family_row
 from umg_grpc.knowledge.families.text_model_rules import family_of
 from umg_grpc.knowledge.families.video_model_rules import video_family
@@ -22,7 +22,7 @@ from umg_grpc.operations import SCOPE_OPERATIONS, ModelOperation
 from umg_grpc.operations.generation_operation import GENERATE_OPERATION
 from umg_grpc.operations.image_operation import IMAGE_EDITING, IMAGE_GENERATION
 from umg_grpc.operations.provider_protocols_by_name import has_callers
-from umg_grpc.routing.model_prices import target_prices
+from umg_grpc.routing.channel_model_prices import target_prices
 
 GENERATE_VALUE = GENERATE_OPERATION.value
 

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from umg_grpc.base.wildcard_patterns import wildcard_match
 from umg_grpc.config import Channel, ChannelModel, Config, ModelInfo
-from umg_grpc.config.channels import MODEL_ID
+from umg_grpc.config.channel_section import MODEL_ID
 from umg_grpc.knowledge.preset_model_lists import vendor_models
 from umg_grpc.v1 import pb
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Config
-from umg_grpc.config.channels import OPERATION_PROTOCOLS
+from umg_grpc.config.channel_section import OPERATION_PROTOCOLS
 from umg_grpc.config.model_index import ModelIndex
 from umg_grpc.knowledge.families.text_model_rules import split_suffix
 from umg_grpc.knowledge.model_id_spellings import DEFAULT_TAG

@@ -3,8 +3,8 @@
 from collections.abc import Collection, Sequence
 
 from umg_grpc.operations import ModelOperation
+from umg_grpc.routing.channel_model_prices import CHARGED_OPERATIONS, is_priced
 from umg_grpc.routing.channel_order import allowed
-from umg_grpc.routing.model_prices import CHARGED_OPERATIONS, is_priced
 from umg_grpc.routing.router import Router
 
 MAX_SHOWN = 10

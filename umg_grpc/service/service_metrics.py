@@ -14,8 +14,8 @@ from typing import TypeAlias
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
-from umg_grpc.base.credits import MICRO_CREDITS
 from umg_grpc.base.errors import UmgError
+from umg_grpc.base.micro_credits import MICRO_CREDITS
 from umg_grpc.base.printable_text import printable
 from umg_grpc.base.provider_failure import ProviderFailure
 from umg_grpc.service import metric_counters as totals

@@ -14,7 +14,7 @@ from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.access.api_keys import ApiKeys, Key
 from umg_grpc.access.cached_api_keys import caller_of
-from umg_grpc.access.caller import Caller
+from umg_grpc.access.caller_identity import Caller
 from umg_grpc.routing import PRICE_REMEDY, Router, is_unpriced, shortened, unpriced_models
 from umg_grpc.service.metric_gauges import UNPRICED_MODELS
 from umg_grpc.service.pipeline.current_channels import Channels

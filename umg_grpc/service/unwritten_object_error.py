@@ -4,7 +4,7 @@ object does not exist.
 """
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.store.tables import MAX_OBJECT_ID_CHARACTERS
+from umg_grpc.store.table_definitions import MAX_OBJECT_ID_CHARACTERS
 from umg_grpc.v1 import pb
 
 

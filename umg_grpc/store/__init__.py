@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from umg_grpc.store.database import Store, open_store
-    from umg_grpc.store.database_kinds import StoreError
+    from umg_grpc.store.database_constants import StoreError
 
 __all__ = ["Store", "StoreError", "open_store"]
 

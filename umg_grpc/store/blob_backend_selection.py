@@ -4,7 +4,7 @@ from pathlib import Path
 
 from umg_grpc.store.blob_folder import BlobFolder
 from umg_grpc.store.blob_store import BlobPlace
-from umg_grpc.store.database_kinds import StoreError
+from umg_grpc.store.database_constants import StoreError
 
 BLOBS_FOLDER = "blobs"
 """Folder of the blobs in the data directory; with a bucket it has only the files that are being uploaded."""

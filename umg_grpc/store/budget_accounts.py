@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Select, case, delete, func, insert, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from umg_grpc.store.database import Store, repeated
-from umg_grpc.store.tables import BudgetAccount, BudgetLease
+from umg_grpc.store.table_definitions import BudgetAccount, BudgetLease
 
 CALL_DIVISOR = 16
 """Divisor of a budget's rest for a call whose cost has no bound of its own, so that others can run beside it."""

@@ -9,7 +9,7 @@ from sqlalchemy.orm import aliased
 
 from umg_grpc.store.database import Store, repeated
 from umg_grpc.store.database_time import Clock
-from umg_grpc.store.tables import MediaTask, TaskCallback
+from umg_grpc.store.table_definitions import MediaTask, TaskCallback
 
 LONGEST_PAUSE_SECONDS = 43_200
 """Seconds longer than any pause between attempts: a later time was written while the database's clock was wrong."""

@@ -15,9 +15,9 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, SQLAlche
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
 
 from umg_grpc.base.lazy_logger import LazyLogger
-from umg_grpc.store.database_kinds import SQLITE_FILE, SQLITE_KIND, StoreError
+from umg_grpc.store.database_constants import SQLITE_FILE, SQLITE_KIND, StoreError
+from umg_grpc.store.database_outages import Reconnection, UnconfirmedCommitError, is_lost
 from umg_grpc.store.database_time import Clock, DatabaseClock, MachineClock
-from umg_grpc.store.reconnection import Reconnection, UnconfirmedCommitError, is_lost
 from umg_grpc.store.repeated_background_tasks import reason_of
 from umg_grpc.store.schema_migration import NewerDatabaseError, NoDatabaseError, migrate, schema_of
 from umg_grpc.store.sqlite_connection import BUSY_SECONDS, Connector

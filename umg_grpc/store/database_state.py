@@ -5,7 +5,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from umg_grpc.store.database_kinds import SQLITE_FILE, SQLITE_KIND, StoreError
+from umg_grpc.store.database_constants import SQLITE_FILE, SQLITE_KIND, StoreError
 from umg_grpc.store.schema_version import VERSION_TABLE
 
 

@@ -14,8 +14,8 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
-from umg_grpc.store.database_kinds import READY_SECONDS, TRUSTED_SECONDS
-from umg_grpc.store.tables import UtcTime
+from umg_grpc.store.database_constants import READY_SECONDS, TRUSTED_SECONDS
+from umg_grpc.store.table_definitions import UtcTime
 
 MEASURE_SECONDS = 60.0
 """Age from which on a measurement is replaced by any other one, also by one with a slow response."""

@@ -10,9 +10,9 @@ from sqlalchemy import Select, delete, func, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from umg_grpc.store.database import Store, repeated
-from umg_grpc.store.database_kinds import SQLITE_KIND
+from umg_grpc.store.database_constants import SQLITE_KIND
 from umg_grpc.store.database_time import Clock
-from umg_grpc.store.tables import RetainedRow
+from umg_grpc.store.table_definitions import RetainedRow
 
 BATCH_ROWS = 200
 BATCHES_AT_ONCE = 5  # maximum number of batches deleted in one transaction, since other writers wait for it

@@ -16,7 +16,7 @@ from umg_grpc.store.database_time import Clock
 from umg_grpc.store.expired_row_sweep import Bounds, ExpiredRowSweep
 from umg_grpc.store.repeated_background_tasks import Background, reason_of
 from umg_grpc.store.row_upserts import Upsert, batches, upsert_into
-from umg_grpc.store.tables import RetainedRow
+from umg_grpc.store.table_definitions import RetainedRow
 
 BATCH_ROWS = 200
 BATCH_BYTES = 8 * 2**20

@@ -5,7 +5,7 @@ from itertools import chain
 
 import msgspec
 
-from umg_grpc.store.database_kinds import SQLITE_KIND
+from umg_grpc.store.database_constants import SQLITE_KIND
 
 
 def rows_of(

@@ -3,7 +3,7 @@ record the changes of every program, also of earlier versions and of an operator
 no change.
 """
 
-from umg_grpc.store.database_kinds import SQLITE_KIND
+from umg_grpc.store.database_constants import SQLITE_KIND
 
 CHANGE_LOCK = 0x554D475F4B455953  # number of a PostgreSQL advisory lock, chosen freely
 WATCHED_COLUMNS = (

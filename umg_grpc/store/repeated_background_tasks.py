@@ -102,7 +102,7 @@ class Background:
     async def _try_step(self) -> bool:
         from sqlalchemy.exc import SQLAlchemyError  # here: as above
 
-        from umg_grpc.store.reconnection import DatabaseAwayError
+        from umg_grpc.store.database_outages import DatabaseAwayError
 
         clock = asyncio.get_running_loop().time
         began = clock()

@@ -7,8 +7,8 @@ from sqlalchemy import Dialect
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from umg_grpc.store.database_kinds import SQLITE_KIND
-from umg_grpc.store.tables import RetainedRow
+from umg_grpc.store.database_constants import SQLITE_KIND
+from umg_grpc.store.table_definitions import RetainedRow
 
 STATEMENT_ROWS = 20  # rows written by one SQLite statement
 

@@ -6,9 +6,9 @@ from sqlalchemy import delete, func, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from umg_grpc.store.database import Store
-from umg_grpc.store.database_kinds import SQLITE_KIND
+from umg_grpc.store.database_constants import SQLITE_KIND
 from umg_grpc.store.usage_record_table import RECORD_COLUMNS, Row, add_rows_to_totals, insert_rows
-from umg_grpc.store.usage_sums import tables_of_records
+from umg_grpc.store.usage_sum_queries import tables_of_records
 from umg_grpc.store.usage_tables import EarlierUsageRow
 
 MOVED_ROWS = 500  # in one transaction

@@ -15,11 +15,11 @@ from umg_grpc.base.lazy_logger import LazyLogger
 from umg_grpc.base.time_units import time_of
 from umg_grpc.store.budget_accounts import Charge, LeaseId, lock_accounts, settle
 from umg_grpc.store.database import Store, repeated
-from umg_grpc.store.database_kinds import SQLITE_KIND
+from umg_grpc.store.database_constants import SQLITE_KIND
 from umg_grpc.store.insert_statements import rows_of
 from umg_grpc.store.repeated_background_tasks import reason_of
 from umg_grpc.store.usage_partitions import create_partitions, day_of
-from umg_grpc.store.usage_sums import (
+from umg_grpc.store.usage_sum_queries import (
     FOREVER_MICROS,
     CallFilter,
     Group,

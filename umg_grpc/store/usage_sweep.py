@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, delete, func, select, tuple_
 
 from umg_grpc.base.time_units import time_of
 from umg_grpc.store.database import Store
-from umg_grpc.store.database_kinds import SQLITE_KIND
+from umg_grpc.store.database_constants import SQLITE_KIND
 from umg_grpc.store.usage_partitions import (
     DAY_MICROS,
     DAYS_AHEAD,

@@ -7,7 +7,7 @@ from datetime import timedelta
 from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, String, Table, Text, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from umg_grpc.store.tables import Base
+from umg_grpc.store.table_definitions import Base
 
 NAME_TYPE = String().with_variant(String(collation="C"), "postgresql")
 """Type of names in usage. They are ordered by code points, as in Python and SQLite, which merges sorted sums."""

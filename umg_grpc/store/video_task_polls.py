@@ -11,7 +11,7 @@ from sqlalchemy import BigInteger, bindparam, func, select, text, update
 
 from umg_grpc.store.database import Store, repeated
 from umg_grpc.store.database_time import Clock
-from umg_grpc.store.tables import MediaTask, TaskCallback
+from umg_grpc.store.table_definitions import MediaTask, TaskCallback
 from umg_grpc.store.video_task_table import FIRST_TERMINAL, QUEUED_STATE, RUNNING_STATE
 
 LONGEST_PAUSE_SECONDS = 7200

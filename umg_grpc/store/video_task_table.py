@@ -10,9 +10,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from umg_grpc.store.budget_accounts import TASK_PREFIX, LeaseId, end_hold, hold
 from umg_grpc.store.database import Store, repeated
+from umg_grpc.store.database_outages import UnconfirmedCommitError
 from umg_grpc.store.database_time import Clock
-from umg_grpc.store.reconnection import UnconfirmedCommitError
-from umg_grpc.store.tables import MediaTask, TaskCallback
+from umg_grpc.store.table_definitions import MediaTask, TaskCallback
 from umg_grpc.store.usage_record_table import CallDetails, UsageRecord, decode_details, insert_record, storable
 from umg_grpc.store.video_task_results import TaskResult, results_text
 from umg_grpc.v1 import pb

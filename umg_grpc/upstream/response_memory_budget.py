@@ -11,7 +11,7 @@ from collections import deque
 from typing import NamedTuple
 
 from umg_grpc.base.errors import overloaded
-from umg_grpc.base.memory_reservation import CALL_MEMORY, CallMemory
+from umg_grpc.base.response_memory_reservation import CALL_MEMORY, CallMemory
 
 FREE_BYTES = 256 << 10
 """Size in bytes up to which a body needs no memory from the budget; nearly all responses are smaller."""

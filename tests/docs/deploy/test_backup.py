@@ -11,7 +11,7 @@ import pytest
 from tests.support.databases import Postgres
 from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.store import open_store
-from umg_grpc.store.database_kinds import SQLITE_FILE, SQLITE_KIND
+from umg_grpc.store.database_constants import SQLITE_FILE, SQLITE_KIND
 
 NAME = "a key of the backup"
 

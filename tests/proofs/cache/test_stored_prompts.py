@@ -20,7 +20,7 @@ from tests.support.gateways import KEY, Running
 from tests.support.providers.server import Json
 from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.store import open_store
-from umg_grpc.store.tables import BudgetAccount
+from umg_grpc.store.table_definitions import BudgetAccount
 
 MODEL = "gemini-3.6-flash"
 EXPLICIT = "    prompt_caching: explicit\n"

@@ -11,7 +11,7 @@ from sqlalchemy import select
 from tests.proofs.crash.judge import UNCONFIRMED
 from tests.proofs.crash.providers import FAMILIES, Counted
 from umg_grpc.store.database import Store
-from umg_grpc.store.tables import MediaTask
+from umg_grpc.store.table_definitions import MediaTask
 from umg_grpc.store.video_task_table import FAILED_STATE, TERMINAL_STATES
 from umg_grpc.v1 import pb
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from umg_grpc.store.budget_accounts import Balance
-from umg_grpc.store.tables import MediaTask
+from umg_grpc.store.table_definitions import MediaTask
 from umg_grpc.store.video_task_table import FAILED_STATE, SUCCEEDED_STATE, TERMINAL_STATES
 from umg_grpc.v1 import pb
 

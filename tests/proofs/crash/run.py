@@ -25,8 +25,8 @@ from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.store import open_store
 from umg_grpc.store.budget_accounts import NO_BALANCE, BudgetAccounts
-from umg_grpc.store.database_kinds import SQLITE_KIND
-from umg_grpc.store.tables import MediaTask
+from umg_grpc.store.database_constants import SQLITE_KIND
+from umg_grpc.store.table_definitions import MediaTask
 from umg_grpc.store.usage_tables import UsageRow
 from umg_grpc.v1 import pb, rpc
 

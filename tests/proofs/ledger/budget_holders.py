@@ -17,7 +17,7 @@ from sqlalchemy.engine import Engine
 from tests.proofs.ledger.simulated_time import SimulatedTime
 from tests.support.databases import Postgres
 from umg_grpc.access.budget_reservations import STEP_SECONDS, Budgets
-from umg_grpc.access.caller import Caller
+from umg_grpc.access.caller_identity import Caller
 from umg_grpc.base.errors import UmgError
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.budget_accounts import BudgetAccounts, Charge, lock_accounts, settle

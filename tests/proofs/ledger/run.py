@@ -22,11 +22,11 @@ from tests.proofs.ledger.judge import (
 )
 from tests.proofs.ledger.provider import Provider
 from umg_grpc.access.api_keys import ApiKeys
-from umg_grpc.base.credits import credits_text
+from umg_grpc.base.micro_credits import credits_text
 from umg_grpc.store import open_store
 from umg_grpc.store.budget_accounts import NO_BALANCE, Balance, BudgetAccounts
 from umg_grpc.store.usage_record_table import UsageRecord, UsageRecords
-from umg_grpc.store.usage_sums import CallFilter
+from umg_grpc.store.usage_sum_queries import CallFilter
 
 KEYS = 20
 CALLERS = 2  # of each key

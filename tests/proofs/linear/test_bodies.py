@@ -13,7 +13,7 @@ from tests.proofs.linear.cost import Work, line_growth, time_growth
 from tests.proofs.linear.work import accepting
 from tests.support.providers.aws_event_stream import event
 from umg_grpc.service.conversations import message_threads, response_input_items, stored_responses
-from umg_grpc.store.tables import ResponseRow, ThreadRow
+from umg_grpc.store.table_definitions import ResponseRow, ThreadRow
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.converse import CONVERSE_FORMAT

@@ -14,7 +14,7 @@ from http_facade.openapi.openapi_document import document_json
 from tests.proofs.openapi.gateway import CONFIG, MODELS
 from tests.proofs.openapi.run import fuzz, prepared
 from tests.support.gateways import running
-from umg_grpc.base import logs
+from umg_grpc.base import gateway_log
 
 
 async def holds(examples: int, seed: int) -> bool:
@@ -39,7 +39,7 @@ def main() -> None:
     parser.add_argument("--examples", type=int, default=100, help="valid and as many invalid calls of each operation")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
-    logs.configure("error", "auto")
+    gateway_log.configure("error", "auto")
     result = asyncio.run(holds(given.examples, given.seed))
     sys.stdout.write("every answer is documented\n" if result else "SOME ANSWERS ARE NOT DOCUMENTED\n")
     sys.exit(not result)

@@ -16,7 +16,7 @@ from tests.proofs.rolling.versions import CURRENT, extract, next_version, previo
 from tests.support.databases import Postgres, create_database
 from tests.support.proxies import program
 from tests.support.redis import RedisServer
-from umg_grpc.store.database_kinds import SQLITE_FILE
+from umg_grpc.store.database_constants import SQLITE_FILE
 
 
 async def test_a_rolling_upgrade_loses_no_call(tmp_path: Path, postgres: Postgres, redis_server: RedisServer) -> None:

@@ -8,7 +8,7 @@ from sqlalchemy import text
 from umg_grpc.base.time_units import micros_of
 from umg_grpc.store import Store
 from umg_grpc.store.usage_partitions import create_partitions, day_of
-from umg_grpc.store.usage_sums import bucket_start
+from umg_grpc.store.usage_sum_queries import bucket_start
 from umg_grpc.store.usage_tables import AGENT_COLUMN, SUM_COLUMNS, TOTAL_TABLES
 from umg_grpc.store.usage_totals import ADDED_COLUMNS, BUCKET_MICROS
 

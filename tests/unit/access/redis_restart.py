@@ -12,11 +12,11 @@ from pathlib import Path
 
 from tests.support.redis import RedisServer
 from tests.unit.access.test_limits import caller
+from umg_grpc.access.redis_concurrency_limits import SharedConcurrencyLimits
 from umg_grpc.access.request_rate_limits import RequestLimits
-from umg_grpc.access.shared_concurrency_limits import SharedConcurrencyLimits
 from umg_grpc.base.errors import UmgError
 from umg_grpc.store.redis_client import Redis
-from umg_grpc.store.redis_presence import Presence
+from umg_grpc.store.redis_process_count import Presence
 
 PROCESSES = 3
 REQUESTS_PER_MINUTE, CONCURRENT = 300, 10

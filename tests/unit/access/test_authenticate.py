@@ -19,10 +19,10 @@ from tests.unit.access.conftest import Clock
 from umg_grpc.access.api_keys import ApiKeys, hash_secret
 from umg_grpc.access.authentication import KEYS_PER_PAGE, Authenticator
 from umg_grpc.access.cached_api_keys import MAX_REJECTED
-from umg_grpc.access.caller import Caller
+from umg_grpc.access.caller_identity import Caller
 from umg_grpc.base.errors import UmgError
 from umg_grpc.store import Store, open_store
-from umg_grpc.store.tables import ApiKey
+from umg_grpc.store.table_definitions import ApiKey
 from umg_grpc.v1 import pb
 
 NEVER = 86_400.0

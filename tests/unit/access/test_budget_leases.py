@@ -9,7 +9,7 @@ import pytest
 from tests.support.databases import Database
 from tests.support.machines import BUDGET, COST, machines
 from umg_grpc.access.budget_reservations import CONFIRM_SECONDS
-from umg_grpc.access.caller import Caller
+from umg_grpc.access.caller_identity import Caller
 from umg_grpc.base.errors import UmgError
 from umg_grpc.store import Store
 from umg_grpc.store.budget_accounts import LOST_SECONDS, Balance, BudgetAccounts, LeaseId

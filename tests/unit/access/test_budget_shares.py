@@ -11,7 +11,7 @@ from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
 from umg_grpc.access.budget_reservations import Budgets, Reservation
-from umg_grpc.access.caller import Caller
+from umg_grpc.access.caller_identity import Caller
 from umg_grpc.base.errors import UmgError
 from umg_grpc.store import open_store
 from umg_grpc.store.budget_accounts import BudgetAccounts

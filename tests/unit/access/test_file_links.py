@@ -12,7 +12,7 @@ import jwt
 import pytest
 
 from tests.support.store_fixtures import Clock
-from umg_grpc.access.file_links import FileLinks
+from umg_grpc.access.signed_file_links import FileLinks
 from umg_grpc.access.signing_secret import SIGNING_KEY_FILE, link_secret
 from umg_grpc.base.errors import UmgError
 from umg_grpc.store.blob_store import Blob

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.unit.access.conftest import Clock
-from umg_grpc.access.caller import Caller
+from umg_grpc.access.caller_identity import Caller
 from umg_grpc.access.request_rate_limits import RequestLimits
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb

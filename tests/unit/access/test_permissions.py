@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import pytest
 from google.protobuf.descriptor_pool import Default
 
-from umg_grpc.access.caller import Caller
-from umg_grpc.access.permissions import ADMIN_SCOPE, EVERY_KEY, PERMITTED_OPERATIONS, required_scopes
+from umg_grpc.access.caller_identity import Caller
+from umg_grpc.access.key_permissions import ADMIN_SCOPE, EVERY_KEY, PERMITTED_OPERATIONS, required_scopes
 from umg_grpc.base.errors import UmgError
 from umg_grpc.process.service_factory import SERVICE_NAMES
 from umg_grpc.v1 import pb

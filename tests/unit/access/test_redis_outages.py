@@ -10,13 +10,13 @@ import pytest
 from tests.support.redis import RedisServer, opened
 from tests.unit.access.conftest import Clock
 from tests.unit.access.test_shared_limits import admitted
+from umg_grpc.access.redis_concurrency_limits import SharedConcurrencyLimits
+from umg_grpc.access.redis_token_limits import SharedTokenLimits
 from umg_grpc.access.request_rate_limits import RequestLimits
-from umg_grpc.access.shared_concurrency_limits import SharedConcurrencyLimits
-from umg_grpc.access.shared_token_limits import SharedTokenLimits
 from umg_grpc.access.token_limits import TokenWindows
 from umg_grpc.base.errors import UmgError
 from umg_grpc.store.redis_client import PAUSE_SECONDS, REBUILD_SECONDS, Redis
-from umg_grpc.store.redis_presence import REMEMBERED_SECONDS, Presence
+from umg_grpc.store.redis_process_count import REMEMBERED_SECONDS, Presence
 
 
 @dataclass

@@ -10,9 +10,9 @@ from tests.unit.access.conftest import Clock
 from tests.unit.access.test_shared_limits import commands
 from tests.unit.access.test_token_limits import acquired, caller, rejected
 from umg_grpc.access.key_limits import Admission, KeyLimits
-from umg_grpc.access.shared_concurrency_limits import CONCURRENCY_KEY_PREFIX as RUNNING
-from umg_grpc.access.shared_concurrency_limits import RENEW_SECONDS, SharedConcurrencyLimits
-from umg_grpc.access.shared_token_limits import LEASE_SECONDS, SharedTokenLimits
+from umg_grpc.access.redis_concurrency_limits import CONCURRENCY_KEY_PREFIX as RUNNING
+from umg_grpc.access.redis_concurrency_limits import RENEW_SECONDS, SharedConcurrencyLimits
+from umg_grpc.access.redis_token_limits import LEASE_SECONDS, SharedTokenLimits
 from umg_grpc.base.errors import UmgError
 from umg_grpc.store.redis_client import Redis
 

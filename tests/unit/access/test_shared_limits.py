@@ -7,8 +7,8 @@ import pytest
 from tests.support.redis import RedisServer, opened
 from tests.unit.access.conftest import Clock
 from tests.unit.access.test_limits import caller, refused
+from umg_grpc.access.redis_request_limits import COARSE_STEP, LEASE_SECONDS, RATE_KEY_PREFIX
 from umg_grpc.access.request_rate_limits import RequestLimits
-from umg_grpc.access.shared_rate_limits import COARSE_STEP, LEASE_SECONDS, RATE_KEY_PREFIX
 from umg_grpc.base.errors import UmgError
 from umg_grpc.store.redis_client import PAUSE_SECONDS, REBUILD_SECONDS, Redis
 

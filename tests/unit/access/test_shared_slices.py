@@ -11,10 +11,10 @@ import pytest
 from tests.support.redis import RedisServer, opened, scripts
 from tests.unit.access.conftest import Clock
 from tests.unit.access.test_shared_limits import let_pass
-from umg_grpc.access import shared_concurrency_limits, shared_rate_limits
+from umg_grpc.access import redis_concurrency_limits, redis_request_limits
+from umg_grpc.access.redis_concurrency_limits import SharedConcurrencyLimits
 from umg_grpc.access.redis_lease_queue import LeaseQueue
-from umg_grpc.access.shared_concurrency_limits import SharedConcurrencyLimits
-from umg_grpc.access.shared_rate_limits import LEASE_SECONDS, RATE_KEY_PREFIX, SharedRequestLimits
+from umg_grpc.access.redis_request_limits import LEASE_SECONDS, RATE_KEY_PREFIX, SharedRequestLimits
 from umg_grpc.store.redis_client import Redis
 
 KEY = "key_1"
@@ -37,8 +37,8 @@ async def concurrency(redis: Redis) -> AsyncIterator[SharedConcurrencyLimits]:
 @pytest.fixture
 def late_returns(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let calls wait for requests that other processes return late, as all processes do on a busy machine."""
-    monkeypatch.setattr(shared_rate_limits, "GRACE_SECONDS", 60.0)
-    monkeypatch.setattr(shared_concurrency_limits, "GRACE_SECONDS", 60.0)
+    monkeypatch.setattr(redis_request_limits, "GRACE_SECONDS", 60.0)
+    monkeypatch.setattr(redis_concurrency_limits, "GRACE_SECONDS", 60.0)
 
 
 async def admitted(limits: SharedRequestLimits, calls: int, limit: int) -> int:
@@ -157,7 +157,7 @@ async def test_no_window_has_more_requests_than_the_limit(
     redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     window, limit, seconds = 2.0, 200, 4.0
-    monkeypatch.setattr(shared_rate_limits, "WINDOW_SECONDS", window)
+    monkeypatch.setattr(redis_request_limits, "WINDOW_SECONDS", window)
     for _ in range(8):  # the most admitted calls count: other processes may delay this one
         calls = await admitted_calls(redis_server, limit, seconds)
         for start, _ in calls:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from umg_grpc.access.summary_seals import SummarySeals
+from umg_grpc.access.conversation_summary_seals import SummarySeals
 
 SECRET, NEXT = "the secret of all replicas", "the secret after the rotation"
 SEALED = SummarySeals(SECRET).seal("key_1", "Zürich: 18 degrees")

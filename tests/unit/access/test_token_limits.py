@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.unit.access.conftest import Clock
-from umg_grpc.access.caller import Caller
+from umg_grpc.access.caller_identity import Caller
 from umg_grpc.access.key_limits import Admission, KeyLimits, TokenEstimate
 from umg_grpc.access.token_limits import TokenWindows
 from umg_grpc.base.errors import UmgError

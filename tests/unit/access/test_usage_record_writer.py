@@ -11,7 +11,7 @@ from umg_grpc.access.usage_record_writer import UsageLog
 from umg_grpc.base.time_units import micros_of
 from umg_grpc.config.config_values import UsageRetention
 from umg_grpc.store.database import open_store
-from umg_grpc.store.in_flight_records import NO_SLOT
+from umg_grpc.store.in_flight_record_file import NO_SLOT
 from umg_grpc.store.usage_record_table import UsageRecord, UsageRecords, encode_record
 from umg_grpc.store.usage_sweep import ROW_BYTES
 

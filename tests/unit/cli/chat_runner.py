@@ -11,7 +11,7 @@ import termios
 import grpc
 import uvloop
 
-from umg_grpc.cli.chat import chat
+from umg_grpc.cli.chat_command import chat
 
 RUN = {"asyncio": asyncio.run, "uvloop": uvloop.run}
 
@@ -23,7 +23,7 @@ async def talk(address: str, model: str | None) -> None:
 
 def main() -> None:
     if os.isatty(0):
-        import readline  # noqa: F401  # as `umg_grpc.cli.chat` does; it reads the variables of the terminal
+        import readline  # noqa: F401  # as `umg_grpc.cli.chat_command` does; it reads the variables of the terminal
 
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # so that Ctrl-C typed in the terminal is a signal here
     loop, address, *model = sys.argv[1:]

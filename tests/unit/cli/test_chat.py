@@ -14,7 +14,7 @@ import pytest
 from tests.support.forked_umg_starts import Forked, Program, start_on_terminal, start_with_input
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.grpc_status import DETAILS_KEY, HTTP_STATUSES, to_status
-from umg_grpc.cli.chat import Conversation, Piece, ShownResponse
+from umg_grpc.cli.chat_command import Conversation, Piece, ShownResponse
 from umg_grpc.routing import model_not_found
 from umg_grpc.v1 import pb, rpc
 

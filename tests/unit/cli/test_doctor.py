@@ -15,8 +15,8 @@ from tests.support.full_disks import SmallDisk, disk_at
 from tests.support.gateways import SANDBOX, running
 from tests.support.processes import run
 from tests.support.redis import RedisServer
-from umg_grpc.cli import doctor
-from umg_grpc.cli.doctor import Check, CheckState, Machine
+from umg_grpc.cli import doctor_command
+from umg_grpc.cli.doctor_command import Check, CheckState, Machine
 from umg_grpc.config import Address, parse
 from umg_grpc.process.python_build_check import missing_optimizations
 from umg_grpc.store import open_store
@@ -61,7 +61,7 @@ async def test_the_ports_of_a_running_gateway_are_its_own(tmp_path: Path) -> Non
     async with running(SANDBOX, tmp_path) as gateway:
         http, grpc = Address.parse(gateway.url.partition("//")[2]), Address.parse(gateway.grpc)
         served = machine(tmp_path, http=http, grpc=grpc)
-        checks = [check async for check in doctor._checks(served)]
+        checks = [check async for check in doctor_command._checks(served)]
     assert [check.state for check in checks if "port" in check.name] == [CheckState.OK, CheckState.OK]
 
 
@@ -76,7 +76,7 @@ async def test_the_schema_of_the_database_is_compared_and_not_changed(
         await session.execute(text("UPDATE alembic_version SET version_num = :schema"), {"schema": schema})
     await store.aclose()
     config = f"database: {database.url}\n" if database.url != "sqlite" else ""
-    found, clock = await doctor.database(machine(database.data_dir, config))
+    found, clock = await doctor_command.database(machine(database.data_dir, config))
     assert (found.state, schema in found.found) == (state, True)
     assert clock.state is CheckState.OK
     assert (await database_state(database.url, database.data_dir)).schema == schema
@@ -84,25 +84,25 @@ async def test_the_schema_of_the_database_is_compared_and_not_changed(
 
 async def test_a_database_without_a_server_fails(tmp_path: Path, postgres: Postgres) -> None:
     config = f"database: {postgres.url('missing_database')}\n"
-    [found] = await doctor.database(machine(tmp_path, config))
+    [found] = await doctor_command.database(machine(tmp_path, config))
     assert (found.state, "missing_database" in found.found) == (CheckState.FAIL, True)
 
 
 async def test_redis_that_does_not_answer_is_a_warning(redis_server: RedisServer) -> None:
-    assert (await doctor.redis(redis_server.url)).state is CheckState.OK
+    assert (await doctor_command.redis(redis_server.url)).state is CheckState.OK
     redis_server.stop()
-    assert (await doctor.redis(redis_server.url)).state is CheckState.WARN
+    assert (await doctor_command.redis(redis_server.url)).state is CheckState.WARN
 
 
 def test_a_data_folder_that_cannot_be_written_fails(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    assert doctor.data_folder(tmp_path / "file").state is CheckState.FAIL
-    assert doctor.data_folder(tmp_path / "new" / "folder").state is CheckState.OK
+    assert doctor_command.data_folder(tmp_path / "file").state is CheckState.FAIL
+    assert doctor_command.data_folder(tmp_path / "new" / "folder").state is CheckState.OK
 
 
 def test_a_nearly_full_disk_is_named(tmp_path: Path) -> None:
     with disk_at(tmp_path / "disk", "24m") as disk:
-        found = doctor.data_folder(tmp_path / "disk")
+        found = doctor_command.data_folder(tmp_path / "disk")
         if isinstance(disk, SmallDisk):  # the disk of a test without privileges has space
             assert (found.state, "24 MiB free" in found.found) == (CheckState.WARN, True)
 
@@ -126,13 +126,13 @@ class Limit:
     ids=lambda case: str(case.hard),
 )
 def test_the_limit_of_open_files_is_compared_with_the_connections(case: Limit) -> None:
-    assert doctor.open_files(8192, 256, case.hard).state is case.state
+    assert doctor_command.open_files(8192, 256, case.hard).state is case.state
 
 
 def test_little_memory_is_a_warning() -> None:
-    assert doctor.memory(512 << 20, 100 << 20).state is CheckState.WARN
-    assert doctor.memory(512 << 20, 600 << 20).state is CheckState.OK
-    assert doctor.memory(512 << 20, None).state is CheckState.OK
+    assert doctor_command.memory(512 << 20, 100 << 20).state is CheckState.WARN
+    assert doctor_command.memory(512 << 20, 600 << 20).state is CheckState.OK
+    assert doctor_command.memory(512 << 20, None).state is CheckState.OK
 
 
 @pytest.mark.parametrize(

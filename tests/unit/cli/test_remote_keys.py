@@ -254,7 +254,7 @@ REMOTE = """
 import os
 import signal
 import sys
-import umg_grpc.cli.keys, umg_grpc.cli.http_admin_client
+import umg_grpc.cli.key_command_actions, umg_grpc.cli.http_admin_client
 assert "sqlalchemy" not in sys.modules
 """
 

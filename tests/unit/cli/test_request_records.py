@@ -1,6 +1,6 @@
 """Tables of the command `umg requests show`."""
 
-from umg_grpc.cli.request_records import ATTEMPT_COLUMNS, attempt_row, charged_text
+from umg_grpc.cli.request_record_tables import ATTEMPT_COLUMNS, attempt_row, charged_text
 from umg_grpc.v1 import pb
 
 

@@ -25,7 +25,7 @@ from tests.support.gateways import SANDBOX, Running, running
 from tests.support.processes import Served, run, serve
 from umg_grpc.cli.breaker_metrics import states
 from umg_grpc.config import parse
-from umg_grpc.config.reload_changes import changes
+from umg_grpc.config.config_comparison import changes
 from umg_grpc.v1 import pb, rpc
 
 KEY = "sk-umg-first-secret-of-the-tests"

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from umg_grpc.cli.text_tables import BAR_WIDTH, bars
-from umg_grpc.cli.usage import UNIT_NAMES, UsageTotal, _figures, _print_table, _with_gaps
+from umg_grpc.cli.usage_command_actions import UNIT_NAMES, UsageTotal, _figures, _print_table, _with_gaps
 
 
 def test_the_longest_bar_is_that_of_the_largest_value() -> None:

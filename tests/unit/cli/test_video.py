@@ -17,7 +17,7 @@ from PIL import Image
 from tests.support.forked_umg_starts import Program, start_on_terminal
 from tests.support.gateways import KEY, Running, running
 from tests.support.processes import run
-from umg_grpc.cli.video_client import VideoOptions, medium
+from umg_grpc.cli.video_command_client import VideoOptions, medium
 from umg_grpc.config import parse
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.video.video_request_checks import check

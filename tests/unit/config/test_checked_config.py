@@ -3,8 +3,8 @@
 import pytest
 
 from umg_grpc.config import parse
-from umg_grpc.config.importers.checked_config import Variables, checked
-from umg_grpc.config.importers.imported_config import ImportedConfig
+from umg_grpc.config.importers.config_text_builder import ImportedConfig
+from umg_grpc.config.importers.converted_config_check import Variables, checked
 
 
 def built() -> ImportedConfig:

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from tests.support.service_accounts import key_file
 from umg_grpc.cli.commands import app
 from umg_grpc.config import AwsAuth, AzureAuth, Channel, ConfigError, GoogleAuth, parse
-from umg_grpc.config.channel_auth import signature_scope
+from umg_grpc.config.channel_credentials import signature_scope
 from umg_grpc.knowledge.cloud_credentials import rejects_credential, token_scope
 from umg_grpc.process.channel_file_checks import check_files, installed_clouds
 from umg_grpc.process.exposure_checks import unencrypted_host

@@ -34,8 +34,8 @@ from umg_grpc.config import (
     parse,
     yaml_document,
 )
-from umg_grpc.config.channel_auth import signature_scope
-from umg_grpc.config.channels import OWN_PROTOCOLS, served_protocols
+from umg_grpc.config.channel_credentials import signature_scope
+from umg_grpc.config.channel_section import OWN_PROTOCOLS, served_protocols
 from umg_grpc.config.config_values import UsageRetention
 from umg_grpc.knowledge.model_catalogue import MODEL_CATALOGUE
 from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from umg_grpc.config import Config, ConfigError, Fallbacks, parse
-from umg_grpc.config.fallbacks import FALLBACK_CAUSES, fallbacks_of
+from umg_grpc.config.fallback_section import FALLBACK_CAUSES, fallbacks_of
 from umg_grpc.routing import Router
 
 CHANNELS = """\

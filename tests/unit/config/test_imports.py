@@ -9,10 +9,10 @@ import pytest
 import yaml
 
 from umg_grpc.config import Channel, Config, Fallbacks, parse
-from umg_grpc.config.fallbacks import FALLBACK_CAUSES
+from umg_grpc.config.fallback_section import FALLBACK_CAUSES
+from umg_grpc.config.importers.config_text_builder import ImportedConfig
 from umg_grpc.config.importers.from_litellm import from_litellm
 from umg_grpc.config.importers.from_new_api import from_new_api
-from umg_grpc.config.importers.imported_config import ImportedConfig
 
 
 class Everything(dict[str, str]):

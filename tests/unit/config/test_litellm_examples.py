@@ -12,9 +12,9 @@ import yaml
 from scripts.knowledge import packages
 from tests.world.sdk.runner import installed_or_skipped
 from umg_grpc.config import parse
-from umg_grpc.config.importers.checked_config import Variables
+from umg_grpc.config.importers.config_text_builder import ImportedConfig
+from umg_grpc.config.importers.converted_config_check import Variables
 from umg_grpc.config.importers.from_litellm import from_litellm
-from umg_grpc.config.importers.imported_config import ImportedConfig
 from umg_grpc.config.importers.litellm.gateway_settings import SETTINGS_SECTIONS
 
 Path = tuple[str | int, ...]

@@ -11,11 +11,11 @@ import pytest
 from scripts.knowledge import packages
 from scripts.knowledge.litellm_models import source_model_rows
 from tests.world.sdk.runner import installed_or_skipped
-from umg_grpc.config.channels import served_protocols
+from umg_grpc.config.channel_section import served_protocols
+from umg_grpc.config.importers.config_text_builder import written
 from umg_grpc.config.importers.from_litellm import from_litellm
-from umg_grpc.config.importers.imported_config import written
+from umg_grpc.config.importers.litellm.litellm_facts import source_providers
 from umg_grpc.config.importers.litellm.model_providers import source_model
-from umg_grpc.config.importers.litellm.source_facts import source_providers
 from umg_grpc.config.importers.unconverted_settings import reason_of, setting_rows
 from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS
 

@@ -10,9 +10,9 @@ import yaml
 
 from umg_grpc.config import Channel, Config, parse
 from umg_grpc.config.file_sections import AccessKeyAuth, Auth, AwsAuth, AzureAuth, BearerAuth, GoogleAuth, HeaderAuth
-from umg_grpc.config.importers.checked_config import Variables
+from umg_grpc.config.importers.config_text_builder import ImportedConfig
+from umg_grpc.config.importers.converted_config_check import Variables
 from umg_grpc.config.importers.from_litellm import from_litellm
-from umg_grpc.config.importers.imported_config import ImportedConfig
 from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS
 
 CHAT, EMBEDDINGS = ("chat",), ("embeddings",)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from umg_grpc.config import parse
-from umg_grpc.config.importers.checked_config import Variables
+from umg_grpc.config.importers.converted_config_check import Variables
 from umg_grpc.config.importers.from_litellm import from_litellm
 
 NAMES = st.sampled_from(["m", "a/b", "*", "a/*", "*/*", "", "two words", "${X}", "é", "null", "x" * 300])

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from umg_grpc.config.importers.config_text_builder import ImportedConfig
 from umg_grpc.config.importers.from_new_api import from_new_api
-from umg_grpc.config.importers.imported_config import ImportedConfig
 
 
 def imported(*rows: dict[str, Any]) -> ImportedConfig:

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from umg_grpc.config import parse
-from umg_grpc.config.importers.checked_config import Variables
+from umg_grpc.config.importers.config_text_builder import ImportedConfig
+from umg_grpc.config.importers.converted_config_check import Variables
 from umg_grpc.config.importers.from_new_api import from_new_api
-from umg_grpc.config.importers.imported_config import ImportedConfig
 from umg_grpc.config.importers.new_api.channel_types import channel_types
 
 SCALARS = st.one_of(

@@ -11,16 +11,16 @@ from typer.testing import CliRunner
 from tests.support.service_accounts import key_file
 from umg_grpc.cli.commands import app
 from umg_grpc.config import parse
-from umg_grpc.config.importers.checked_config import Variables
+from umg_grpc.config.importers.config_text_builder import ImportedConfig
+from umg_grpc.config.importers.converted_config_check import Variables
 from umg_grpc.config.importers.from_new_api import from_new_api
-from umg_grpc.config.importers.imported_config import ImportedConfig
 from umg_grpc.config.importers.new_api.channel_types import (
     bedrock_id,
     channel_types,
     model_rows,
     operations_of,
 )
-from umg_grpc.config.importers.new_api.source_rows import JSON_COLUMNS
+from umg_grpc.config.importers.new_api.listed_new_api_channels import JSON_COLUMNS
 from umg_grpc.config.importers.unconverted_settings import SettingRow, reason_of, setting_rows
 from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS
 from umg_grpc.operations import OPERATIONS_BY_VALUE

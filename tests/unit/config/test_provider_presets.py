@@ -17,7 +17,7 @@ from umg_grpc.config import (
     NoAuth,
     parse,
 )
-from umg_grpc.config.channels import served_protocols
+from umg_grpc.config.channel_section import served_protocols
 from umg_grpc.config.value_parsers import PRINTABLE_TEXT
 from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS, SERVICE_ACCOUNT_FILE, Provider
 

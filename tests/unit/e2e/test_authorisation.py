@@ -31,7 +31,7 @@ from tests.unit.e2e.authorisation import (
     request_of,
 )
 from umg_grpc.access.api_keys import ApiKeys
-from umg_grpc.access.permissions import ADMIN_SCOPE, PERMITTED_OPERATIONS
+from umg_grpc.access.key_permissions import ADMIN_SCOPE, PERMITTED_OPERATIONS
 from umg_grpc.operations.embedding_operation import EMBED_OPERATION
 from umg_grpc.operations.moderation_operation import MODERATE_OPERATION
 from umg_grpc.operations.rerank_operation import RERANK_OPERATION

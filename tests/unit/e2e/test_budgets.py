@@ -22,7 +22,7 @@ from tests.support.gateways import KEY, Running, channel, running
 from tests.support.processes import serve
 from tests.support.serving import serving
 from umg_grpc.access.api_keys import ApiKeys
-from umg_grpc.access.caller import Caller
+from umg_grpc.access.caller_identity import Caller
 from umg_grpc.access.usage_record_writer import UsageLog
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.grpc_status import from_rpc
@@ -41,9 +41,9 @@ from umg_grpc.store.budget_accounts import (
     period_start,
 )
 from umg_grpc.store.database_time import GivenClock
-from umg_grpc.store.in_flight_records import OPEN_SUFFIX, records_of
+from umg_grpc.store.in_flight_record_file import OPEN_SUFFIX, records_of
 from umg_grpc.store.usage_record_table import UsageRecord, UsageRecords
-from umg_grpc.store.usage_sums import CallFilter
+from umg_grpc.store.usage_sum_queries import CallFilter
 from umg_grpc.v1 import pb, rpc
 
 CREDIT = 1_000_000

@@ -20,7 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from structlog.testing import capture_logs
 
 from tests.support.gateways import ANY, SANDBOX, Running, running
-from umg_grpc.access.file_links import FileLinks
+from umg_grpc.access.signed_file_links import FileLinks
 from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.config import Address, parse
 from umg_grpc.process.serve_options import Options

@@ -19,7 +19,7 @@ from tests.unit.e2e.test_usage import CHAT, CONFIG, found, get, total
 from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.store import open_store
 from umg_grpc.store.budget_accounts import Balance, BudgetAccounts
-from umg_grpc.store.in_flight_records import records_of
+from umg_grpc.store.in_flight_record_file import records_of
 
 CREDIT = 1_000_000
 CALLS = 300

@@ -12,7 +12,7 @@ from aiohttp import ClientSession, web
 from tests.support.gateways import Running, running
 from tests.support.providers.every_operation import CHAT
 from tests.support.providers.server import FakeProvider, ReceivedRequest, serve_provider
-from umg_grpc.cli.model_list import list_models
+from umg_grpc.cli.model_list_command import list_models
 from umg_grpc.config import parse
 
 

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from tests.support.gateways import Running, refresh_model_lists, running
 from tests.support.providers.scripted import Scripted, succeed
 from tests.support.providers.server import ReceivedRequest, serve_provider
-from umg_grpc.cli.model_list import list_models
+from umg_grpc.cli.model_list_command import list_models
 from umg_grpc.config import parse
 
 ROWS = [

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from tests.support.gateways import KEY, Running, running
 from tests.support.serving import serving
-from umg_grpc.base.credits import credits_text
+from umg_grpc.base.micro_credits import credits_text
 from umg_grpc.knowledge.price_calculation import INPUT_TOKEN, OUTPUT_TOKEN
 from umg_grpc.store import open_store
 from umg_grpc.store.usage_record_table import UsageRecords

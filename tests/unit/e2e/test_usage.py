@@ -20,7 +20,7 @@ from tests.support.gateways import KEY, Running, running
 from tests.support.processes import serve
 from umg_grpc.store import open_store
 from umg_grpc.store.usage_record_table import UsageRecord, UsageRecords
-from umg_grpc.store.usage_sums import CallFilter
+from umg_grpc.store.usage_sum_queries import CallFilter
 
 CONFIG = """
 database: {database}

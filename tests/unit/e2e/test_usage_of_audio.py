@@ -16,7 +16,7 @@ from aiohttp import web
 
 from tests.support.gateways import running
 from tests.support.serving import serving
-from umg_grpc.store.in_flight_records import OPEN_SUFFIX, records_of
+from umg_grpc.store.in_flight_record_file import OPEN_SUFFIX, records_of
 from umg_grpc.store.usage_record_table import UsageRecord
 from umg_grpc.wire.core.audio_file_properties import wav_file
 

@@ -16,7 +16,7 @@ from tests.support.providers.video_server import FILE
 from tests.support.video_calls import ended, eventually, stub_of, until
 from umg_grpc.service.video_tasks import result_mirroring
 from umg_grpc.service.video_tasks.result_mirroring import SHORT_SECONDS
-from umg_grpc.store.tables import MediaTask
+from umg_grpc.store.table_definitions import MediaTask
 from umg_grpc.store.video_task_results import TaskResult, results_of
 from umg_grpc.upstream.http.video_generation import HttpVideo
 from umg_grpc.v1 import pb

@@ -23,7 +23,7 @@ from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.blob_folder import BlobFolder
 from umg_grpc.store.blob_store import BlobStore
-from umg_grpc.store.tables import BudgetLease, MediaTask
+from umg_grpc.store.table_definitions import BudgetLease, MediaTask
 from umg_grpc.store.video_task_table import RUNNING_STATE, SUCCEEDED_STATE
 
 HOUR, DAY = 3600, 86_400

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from umg_grpc.config.importers.litellm.source_facts import SourceModels
+from umg_grpc.config.importers.litellm.litellm_facts import SourceModels
 from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.knowledge.operations_by_model_id import OperationsRow, known_operations, operations_named
 

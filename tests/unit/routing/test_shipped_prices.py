@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from umg_grpc.base.credits import credits_text
+from umg_grpc.base.micro_credits import credits_text
 from umg_grpc.config import parse
 from umg_grpc.knowledge.conditional_price_rates import Terms, describe, prices_at
 from umg_grpc.knowledge.data_files import read_rows

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from umg_grpc.access.caller import Caller
+from umg_grpc.access.caller_identity import Caller
 from umg_grpc.config import parse
 from umg_grpc.config.config_values import GuardRow
-from umg_grpc.config.guards import MAX_WORDS
+from umg_grpc.config.guard_section import MAX_WORDS
 from umg_grpc.knowledge.sensitive_text_patterns import DIGIT_SEPARATORS, GUARDED_PATTERNS, GuardedPattern
 from umg_grpc.service.guardrails.guard_driver import GuardRun
 from umg_grpc.service.guardrails.guard_interface import Guard

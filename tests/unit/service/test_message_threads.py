@@ -19,7 +19,7 @@ from umg_grpc.service.conversations.stored_responses import SMALL_BYTES, Respons
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.database_time import GivenClock
 from umg_grpc.store.expired_row_sweep import Bounds
-from umg_grpc.store.tables import ThreadRow
+from umg_grpc.store.table_definitions import ThreadRow
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.decoded_request_notes import NO_NOTES, DecodedRequest

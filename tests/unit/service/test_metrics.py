@@ -17,7 +17,7 @@ from prometheus_client.multiprocess import mark_process_dead
 
 from tests.support.ended_calls import end_attempt, ended_call
 from tests.support.serving import serving
-from umg_grpc.access.caller import Caller
+from umg_grpc.access.caller_identity import Caller
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.base.provider_failure import FailureKind, ProviderFailure
 from umg_grpc.cli.breaker_metrics import states

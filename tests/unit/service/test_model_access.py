@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from umg_grpc.access.caller import Caller
+from umg_grpc.access.caller_identity import Caller
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Channel, ChannelModel, Config
 from umg_grpc.routing import GENERATE_VALUE, Router

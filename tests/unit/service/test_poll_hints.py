@@ -3,7 +3,7 @@
 import pytest
 
 from umg_grpc.service.video_tasks.task_lookup import poll_hints
-from umg_grpc.store.tables import MediaTask
+from umg_grpc.store.table_definitions import MediaTask
 
 CREATED = 1_800_000_000_000_000
 

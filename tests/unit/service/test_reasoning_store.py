@@ -26,7 +26,7 @@ from umg_grpc.service.conversations.reasoning_store import MAX_INLINE_ENTRIES, R
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.database_time import GivenClock
 from umg_grpc.store.expired_row_sweep import Bounds
-from umg_grpc.store.tables import ReasoningRow
+from umg_grpc.store.table_definitions import ReasoningRow
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import CHAT_FORMAT
 

@@ -26,10 +26,10 @@ from umg_grpc.service.conversations.stored_responses import (
     ResponseOrigin,
     new_response_id,
 )
-from umg_grpc.store import Store, open_store, reconnection
+from umg_grpc.store import Store, database_outages, open_store
 from umg_grpc.store.database_time import GivenClock
 from umg_grpc.store.expired_row_sweep import Bounds
-from umg_grpc.store.tables import ResponseRow
+from umg_grpc.store.table_definitions import ResponseRow
 from umg_grpc.v1 import pb
 from umg_grpc.wire.decoded_request_notes import NO_NOTES, DecodedRequest
 
@@ -472,7 +472,7 @@ async def test_an_unknown_response_may_be_tried_again_until_ten_seconds_after_an
     async with asyncio.timeout(60):
         await store.reconnection.returned.wait()
     await read()
-    monkeypatch.setattr(reconnection, "UNWRITTEN_SECONDS", 0.0)
+    monkeypatch.setattr(database_outages, "UNWRITTEN_SECONDS", 0.0)
     await read()
     assert reasons == [
         pb.ERROR_REASON_OBJECT_NOT_FOUND,

@@ -21,7 +21,7 @@ from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.video_tasks.result_download import MAX_CHUNK, TaskContent, range_header
 from umg_grpc.store.blob_folder import BlobFolder
 from umg_grpc.store.blob_store import BlobStore
-from umg_grpc.store.tables import MediaTask
+from umg_grpc.store.table_definitions import MediaTask
 from umg_grpc.store.video_task_results import TaskResult, results_text
 from umg_grpc.upstream.caller_url_fetch import Fetcher
 from umg_grpc.upstream.upstream_interfaces import ContentPart

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from tests.support.databases import Database
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.callback_outbox import NONE_EXCLUDED, Excluded, TaskCallbacks
-from umg_grpc.store.tables import TaskCallback
+from umg_grpc.store.table_definitions import TaskCallback
 
 LEASE_SECONDS = 30.0
 EACH = 5

@@ -13,7 +13,7 @@ import umg_grpc
 from tests.support.databases import Database
 from umg_grpc.store import open_store
 from umg_grpc.store.database_time import CURRENT_MICROS, DatabaseClock, GivenClock, MachineClock, utc_of
-from umg_grpc.store.tables import ReasoningRow
+from umg_grpc.store.table_definitions import ReasoningRow
 
 
 @dataclass

@@ -11,7 +11,7 @@ from umg_grpc.store import Store, open_store
 from umg_grpc.store.database_time import GivenClock
 from umg_grpc.store.usage_record_migration import MOVED_ROWS, EarlierUsageRecords
 from umg_grpc.store.usage_record_table import RECORD_COLUMNS, UsageRecord, UsageRecords
-from umg_grpc.store.usage_sums import CallFilter
+from umg_grpc.store.usage_sum_queries import CallFilter
 from umg_grpc.store.usage_tables import EarlierUsageRow, UsageRow
 
 INSERT = (

@@ -18,7 +18,7 @@ from umg_grpc.store import Store, expiring_rows, open_store
 from umg_grpc.store.database_time import GivenClock
 from umg_grpc.store.expired_row_sweep import Bounds
 from umg_grpc.store.expiring_rows import Retained
-from umg_grpc.store.tables import ReasoningRow
+from umg_grpc.store.table_definitions import ReasoningRow
 
 UNBOUNDED = Bounds(owner_bytes=0, total_bytes=0)
 SECONDS = 20.0

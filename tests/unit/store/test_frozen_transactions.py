@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError
 from tests.support.databases import Postgres
 from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.store import database, open_store
-from umg_grpc.store.reconnection import is_lost
+from umg_grpc.store.database_outages import is_lost
 
 RENAME = text("UPDATE api_keys SET name = :name")
 NAME = text("SELECT name FROM api_keys")

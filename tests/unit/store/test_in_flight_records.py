@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from umg_grpc.store.in_flight_records import (
+from umg_grpc.store.in_flight_record_file import (
     FIRST_SLOTS,
     MAX_RECORD_BYTES,
     NO_SLOT,

@@ -10,9 +10,9 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from tests.support.databases import Postgres
-from umg_grpc.store import Store, open_store, reconnection, repeated_background_tasks
+from umg_grpc.store import Store, database_outages, open_store, repeated_background_tasks
 from umg_grpc.store.database import repeated, repeated_idempotent
-from umg_grpc.store.reconnection import DatabaseAwayError, Reconnection, UnconfirmedCommitError
+from umg_grpc.store.database_outages import DatabaseAwayError, Reconnection, UnconfirmedCommitError
 from umg_grpc.store.repeated_background_tasks import Background
 
 CALLS = 200
@@ -21,7 +21,7 @@ CALLS = 200
 
 @pytest.fixture
 async def store(postgres: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Store]:
-    monkeypatch.setattr(reconnection, "WAIT_SECONDS", 60)  # the machine of the tests may be slow
+    monkeypatch.setattr(database_outages, "WAIT_SECONDS", 60)  # the machine of the tests may be slow
     store = await open_store(await postgres.create_prepared(tmp_path.name), tmp_path)
     async with store.write() as session:
         await session.execute(text("CREATE TABLE counts (count integer UNIQUE)"))
@@ -159,7 +159,7 @@ class Probe:
 @pytest.fixture
 async def probe(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Probe]:
     for name in ("PROBE_SECONDS", "LATE_PROBE_SECONDS"):
-        monkeypatch.setattr(reconnection, name, 0.001)
+        monkeypatch.setattr(database_outages, name, 0.001)
     probe = Probe()
     yield probe
     await probe.state.aclose()
@@ -176,13 +176,13 @@ async def test_no_call_waits_in_a_long_outage_or_beside_too_many(probe: Probe, m
     probe.lose()
     with pytest.raises(DatabaseAwayError, match="the connection is lost"):
         await probe.state.wait(0)
-    monkeypatch.setattr(reconnection, "MAX_WAITING", 1)
+    monkeypatch.setattr(database_outages, "MAX_WAITING", 1)
     waiting = asyncio.create_task(probe.state.wait(60))
     await asyncio.sleep(0)
     with pytest.raises(DatabaseAwayError):
         await probe.state.wait(60)
-    probe.seconds = reconnection.PATIENCE_SECONDS
-    monkeypatch.setattr(reconnection, "MAX_WAITING", 10)
+    probe.seconds = database_outages.PATIENCE_SECONDS
+    monkeypatch.setattr(database_outages, "MAX_WAITING", 10)
     with pytest.raises(DatabaseAwayError):
         await probe.state.wait(probe.seconds + 60)
     await until_back(probe)
@@ -195,7 +195,7 @@ async def test_rows_may_be_missing_for_ten_seconds_after_an_outage(probe: Probe)
     seen.append(probe.state.may_lack_rows)
     await until_back(probe)
     seen.append(probe.state.may_lack_rows)
-    probe.seconds = reconnection.UNWRITTEN_SECONDS
+    probe.seconds = database_outages.UNWRITTEN_SECONDS
     seen.append(probe.state.may_lack_rows)
     assert seen == [False, True, True, False]
 

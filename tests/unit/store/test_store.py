@@ -17,9 +17,9 @@ from tests.support.databases import Database
 from umg_grpc.store import StoreError, open_store
 from umg_grpc.store.schema_migration import migrate
 from umg_grpc.store.schema_version import NEWEST_MIGRATION, VERSION_TABLE
-from umg_grpc.store.tables import ApiKey, Base, ReasoningRow, ResponseRow
+from umg_grpc.store.table_definitions import ApiKey, Base, ReasoningRow, ResponseRow
 from umg_grpc.store.usage_record_table import UsageRecords
-from umg_grpc.store.usage_sums import CallFilter
+from umg_grpc.store.usage_sum_queries import CallFilter
 from umg_grpc.store.video_task_table import VideoTasks
 
 NOW = datetime(2026, 5, 4, 3, 2, 1, 987654, tzinfo=UTC)

@@ -8,7 +8,7 @@ from tests.support.usage_records import ALL, NOW, lines, record
 from umg_grpc.base.time_units import micros_of, time_of
 from umg_grpc.store import Store
 from umg_grpc.store.usage_record_table import AttemptRecord, CallDetails, UsageRecords, storable
-from umg_grpc.store.usage_sums import CallFilter, Group
+from umg_grpc.store.usage_sum_queries import CallFilter, Group
 from umg_grpc.store.usage_tables import DAY_BUCKET
 
 

@@ -14,7 +14,7 @@ from umg_grpc.base.time_units import micros_of, time_of
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.database_time import GivenClock
 from umg_grpc.store.usage_record_table import UsageRecord, UsageRecords
-from umg_grpc.store.usage_sums import DIMENSION_COLUMNS, SUM_BUCKETS, CallFilter, Group, UsageSum
+from umg_grpc.store.usage_sum_queries import DIMENSION_COLUMNS, SUM_BUCKETS, CallFilter, Group, UsageSum
 from umg_grpc.store.usage_tables import SUM_COLUMNS, TOTAL_TABLES, UsageRow
 from umg_grpc.store.usage_totals import BUCKET_MICROS
 

@@ -8,7 +8,7 @@ from tests.support.store_fixtures import Clock, WrongClock
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.callback_outbox import TaskCallbacks
 from umg_grpc.store.database_time import GivenClock
-from umg_grpc.store.tables import MediaTask, TaskCallback
+from umg_grpc.store.table_definitions import MediaTask, TaskCallback
 from umg_grpc.store.usage_record_table import UsageRecords
 from umg_grpc.store.video_task_polls import Claim, OpenTasks, Poll, Stall, VideoTaskPolls
 from umg_grpc.store.video_task_table import (

@@ -7,7 +7,7 @@ from contextvars import copy_context
 import pytest
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.base.memory_reservation import CALL_MEMORY, CallMemory
+from umg_grpc.base.response_memory_reservation import CALL_MEMORY, CallMemory
 from umg_grpc.upstream.response_memory_budget import BODY_WEIGHT, FREE_BYTES, ResponseBudget
 from umg_grpc.v1 import pb
 

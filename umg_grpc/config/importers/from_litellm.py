@@ -4,13 +4,13 @@ from collections.abc import Mapping
 
 import yaml
 
-from umg_grpc.config.importers.checked_config import checked
-from umg_grpc.config.importers.imported_config import ImportedConfig, mapping, number
+from umg_grpc.config.importers.config_text_builder import ImportedConfig, mapping, number
+from umg_grpc.config.importers.converted_config_check import checked
 from umg_grpc.config.importers.litellm.channel_names import name_channels
 from umg_grpc.config.importers.litellm.deployments import Models
 from umg_grpc.config.importers.litellm.gateway_settings import SETTINGS_SECTIONS, add_settings, call_timeout
-from umg_grpc.config.importers.litellm.unconverted import UnconvertedSettings
-from umg_grpc.config.importers.source_config import SourceMapping, check_values
+from umg_grpc.config.importers.litellm.unconverted_litellm_settings import UnconvertedSettings
+from umg_grpc.config.importers.tracked_source_config import SourceMapping, check_values
 from umg_grpc.config.yaml_document import YAML_LOADER
 
 FRACTION_SCALE = 100

@@ -1,9 +1,9 @@
 """Conversion of new-api's channels, as its admin API lists them (`GET /api/channel/`), into a config. Pure."""
 
-from umg_grpc.config.importers.checked_config import checked
-from umg_grpc.config.importers.imported_config import ImportedConfig
-from umg_grpc.config.importers.new_api.channel_rows import add_channel, weighted_priorities
-from umg_grpc.config.importers.new_api.source_rows import UnconvertedProperties, source_rows
+from umg_grpc.config.importers.config_text_builder import ImportedConfig
+from umg_grpc.config.importers.converted_config_check import checked
+from umg_grpc.config.importers.new_api.channel_row_conversion import add_channel, weighted_priorities
+from umg_grpc.config.importers.new_api.listed_new_api_channels import UnconvertedProperties, source_rows
 
 
 def from_new_api(text: str) -> ImportedConfig:

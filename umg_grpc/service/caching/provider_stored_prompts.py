@@ -11,8 +11,8 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from umg_grpc.access.usage_record_writer import UsageLog
-from umg_grpc.base.attempt_progress import ATTEMPT_PROGRESS, AttemptProgress
 from umg_grpc.base.errors import UmgError
+from umg_grpc.base.http_exchange_progress import ATTEMPT_PROGRESS, AttemptProgress
 from umg_grpc.base.lazy_logger import LazyLogger
 from umg_grpc.knowledge.prompt_storage_prices import StorageRow, storage_of
 from umg_grpc.routing import Target

@@ -12,11 +12,11 @@ from sqlalchemy.exc import SQLAlchemyError
 from umg_grpc.base.lazy_logger import LazyLogger
 from umg_grpc.service.caching.provider_stored_prompts import Stored, StoredPrompts
 from umg_grpc.store import Store
-from umg_grpc.store.database_kinds import SQLITE_KIND
+from umg_grpc.store.database_constants import SQLITE_KIND
 from umg_grpc.store.expired_row_sweep import Bounds
 from umg_grpc.store.expiring_rows import Retained, RetainedStore
 from umg_grpc.store.repeated_background_tasks import Background, reason_of
-from umg_grpc.store.tables import StoredPromptRow
+from umg_grpc.store.table_definitions import StoredPromptRow
 
 MAX_BYTES = 1 << 20
 """Maximum size of the rows of one API key."""

@@ -25,7 +25,7 @@ from umg_grpc.store.expired_row_sweep import Bounds
 from umg_grpc.store.expiring_rows import Retained, RetainedStore
 from umg_grpc.store.repeated_background_tasks import reason_of
 from umg_grpc.store.repeated_log_lines import RepeatedLines
-from umg_grpc.store.tables import MAX_OBJECT_ID_CHARACTERS, ThreadRow
+from umg_grpc.store.table_definitions import MAX_OBJECT_ID_CHARACTERS, ThreadRow
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.decoded_request_notes import NO_NOTES, DecodedRequest

@@ -19,7 +19,7 @@ from umg_grpc.store.expired_row_sweep import Bounds
 from umg_grpc.store.expiring_rows import Retained, RetainedStore
 from umg_grpc.store.repeated_background_tasks import reason_of
 from umg_grpc.store.repeated_log_lines import RepeatedLines
-from umg_grpc.store.tables import ReasoningRow
+from umg_grpc.store.table_definitions import ReasoningRow
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.content_derived_call_ids import ContentIds
 

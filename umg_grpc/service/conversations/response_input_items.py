@@ -8,7 +8,7 @@ from typing import assert_never
 import msgspec
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.store.tables import MAX_OBJECT_ID_CHARACTERS
+from umg_grpc.store.table_definitions import MAX_OBJECT_ID_CHARACTERS
 from umg_grpc.v1 import pb
 from umg_grpc.wire.responses.item_references import ITEM_PREFIXES, MESSAGE_PREFIX
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import NamedTuple
 
-from umg_grpc.access.caller import Caller
+from umg_grpc.access.caller_identity import Caller
 from umg_grpc.base.wildcard_patterns import matcher
 from umg_grpc.config.config_values import GuardRow
 from umg_grpc.operations import OPERATIONS_BY_VALUE, ModelOperation

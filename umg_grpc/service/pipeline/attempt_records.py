@@ -3,8 +3,8 @@
 import time
 from functools import partial
 
-from umg_grpc.base.attempt_progress import ATTEMPT_PROGRESS, AttemptProgress
 from umg_grpc.base.errors import UmgError
+from umg_grpc.base.http_exchange_progress import ATTEMPT_PROGRESS, AttemptProgress
 from umg_grpc.service.pipeline.call_state import Call
 from umg_grpc.service.pipeline.channel_attempt import CALLER_LEFT, Attempt, EncodedRequest
 from umg_grpc.service.pipeline.usage_recording import begin_usage, withdraw_usage

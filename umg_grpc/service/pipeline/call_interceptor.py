@@ -10,11 +10,11 @@ import structlog
 from google.protobuf.message import DecodeError
 
 from umg_grpc.access.authentication import Authenticator
-from umg_grpc.access.permissions import required_scopes
+from umg_grpc.access.key_permissions import required_scopes
 from umg_grpc.base.errors import UmgError, internal, shutting_down
 from umg_grpc.base.grpc_status import DETAILS_KEY, HTTP_STATUSES, to_status
 from umg_grpc.base.inprocess_channel import Context, Deserializer, Interceptor, Stream, Unary
-from umg_grpc.base.memory_reservation import CALL_MEMORY, CallMemory
+from umg_grpc.base.response_memory_reservation import CALL_MEMORY, CallMemory
 from umg_grpc.service.pipeline.call_log import OWN_PREFIX, CallLog
 from umg_grpc.service.pipeline.call_state import Call
 from umg_grpc.service.pipeline.early_response_headers import SlowStarts

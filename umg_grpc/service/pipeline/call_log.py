@@ -6,10 +6,10 @@ import msgspec
 
 from umg_grpc.access.key_last_use import KeyUses
 from umg_grpc.access.usage_record_writer import UsageLog
-from umg_grpc.base.credits import MICRO_CREDITS
 from umg_grpc.base.errors import UmgError
+from umg_grpc.base.gateway_log import line_logger
 from umg_grpc.base.inprocess_channel import Context, InProcessContext
-from umg_grpc.base.logs import line_logger
+from umg_grpc.base.micro_credits import MICRO_CREDITS
 from umg_grpc.base.request_ids import request_id_of
 from umg_grpc.base.trace_context import OUTGOING_TRACE, PARENT_HEADER, STATE_HEADER, read_trace_context
 from umg_grpc.service.pipeline.call_state import CURRENT_CALL, FACE_HEADER, Arrival, Call

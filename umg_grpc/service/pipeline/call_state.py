@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
     from umg_grpc.access.budget_reservations import Reservation
-    from umg_grpc.access.caller import Caller, KeyReference
+    from umg_grpc.access.caller_identity import Caller, KeyReference
     from umg_grpc.access.key_limits import Admission
-    from umg_grpc.base.attempt_progress import StreamStart
+    from umg_grpc.base.http_exchange_progress import StreamStart
     from umg_grpc.base.trace_context import TraceContext
     from umg_grpc.knowledge.price_calculation import Prices, Quantities
     from umg_grpc.service.pipeline.in_flight_usage_record import UsageInFlight

@@ -5,8 +5,8 @@ from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
-from umg_grpc.base.attempt_progress import AttemptProgress
 from umg_grpc.base.errors import UmgError
+from umg_grpc.base.http_exchange_progress import AttemptProgress
 from umg_grpc.routing import Target
 from umg_grpc.service.pipeline.call_state import Call
 from umg_grpc.service.resilience.concurrency_limiter import ConcurrencyLimiter

@@ -9,7 +9,7 @@ from contextvars import Context as ContextVariables
 import grpc
 import structlog
 
-from umg_grpc.base.attempt_progress import StreamStart
+from umg_grpc.base.http_exchange_progress import StreamStart
 from umg_grpc.base.inprocess_channel import Context, InProcessContext
 from umg_grpc.config import Config
 from umg_grpc.service.pipeline.call_state import Call

@@ -4,7 +4,7 @@ import msgspec
 
 from umg_grpc.access.usage_record_writer import UsageLog
 from umg_grpc.operations.canonical_message_unions import CanonicalRequest
-from umg_grpc.store.in_flight_records import NO_SLOT
+from umg_grpc.store.in_flight_record_file import NO_SLOT
 from umg_grpc.store.usage_record_table import UsageRecord
 from umg_grpc.v1 import pb
 

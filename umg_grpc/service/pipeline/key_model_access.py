@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
-from umg_grpc.access.caller import Caller
+from umg_grpc.access.caller_identity import Caller
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.price_calculation import Prices
 from umg_grpc.routing import (

@@ -28,7 +28,7 @@ from umg_grpc.service.pipeline.image_call_costs import estimated_image_quantitie
 from umg_grpc.service.pipeline.in_flight_usage_record import UsageInFlight
 from umg_grpc.service.pipeline.rate_limit_token_estimates import estimate_tokens
 from umg_grpc.service.pipeline.usage_record_fields import SCHEMA_PACKAGE, UNIT_FIELDS
-from umg_grpc.store.in_flight_records import NO_SLOT
+from umg_grpc.store.in_flight_record_file import NO_SLOT
 from umg_grpc.store.usage_record_table import MAX_DROPPED, CallDetails, UsageRecord, encode_record, storable
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.request_usage_sums import add_usage

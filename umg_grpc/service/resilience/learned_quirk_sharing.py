@@ -11,7 +11,7 @@ from umg_grpc.store import Store
 from umg_grpc.store.expired_row_sweep import Bounds
 from umg_grpc.store.expiring_rows import Retained, RetainedStore
 from umg_grpc.store.repeated_background_tasks import Background
-from umg_grpc.store.tables import LearnedQuirkRow
+from umg_grpc.store.table_definitions import LearnedQuirkRow
 
 ROW_OWNER = "gateway"
 """Owner of all rows, which belong to no caller."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from google.protobuf.message import Message
 
-from umg_grpc.access.permissions import ADMIN_SCOPE
+from umg_grpc.access.key_permissions import ADMIN_SCOPE
 from umg_grpc.service.pipeline.call_state import current
 from umg_grpc.service.servicers.call_record_report import RequestReport
 from umg_grpc.service.servicers.key_administration import KeyAdministration

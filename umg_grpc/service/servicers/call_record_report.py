@@ -7,8 +7,8 @@ from typing import Annotated
 import msgspec
 from google.protobuf.duration_pb2 import Duration
 
-from umg_grpc.access.caller import Caller
-from umg_grpc.access.permissions import ADMIN_SCOPE
+from umg_grpc.access.caller_identity import Caller
+from umg_grpc.access.key_permissions import ADMIN_SCOPE
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.time_units import micros_of
 from umg_grpc.service.pipeline.usage_record_fields import SCHEMA_PACKAGE
@@ -18,7 +18,7 @@ from umg_grpc.service.servicers.usage_filters import Position, position_of, sele
 from umg_grpc.service.servicers.usage_report import quantities
 from umg_grpc.store.database_time import Clock, utc_of
 from umg_grpc.store.usage_record_table import AttemptRecord, CallDetails, UsageRecord, UsageRecords
-from umg_grpc.store.usage_sums import FOREVER_MICROS
+from umg_grpc.store.usage_sum_queries import FOREVER_MICROS
 from umg_grpc.v1 import pb
 from umg_grpc.wire.administration_api_json import MODEL_OPERATION_VALUES
 from umg_grpc.wire.core.json_decoding import echo

@@ -5,7 +5,7 @@ from contextlib import aclosing
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from umg_grpc.access.file_links import FileLink, FileLinks
+from umg_grpc.access.signed_file_links import FileLink, FileLinks
 from umg_grpc.base.inprocess_channel import Context
 from umg_grpc.service.byte_ranges import selected_bytes
 from umg_grpc.service.pipeline.schema_validation import check

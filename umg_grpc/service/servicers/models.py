@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Collection
 
-from umg_grpc.access.caller import Caller
+from umg_grpc.access.caller_identity import Caller
 from umg_grpc.base.inprocess_channel import Context
 from umg_grpc.routing import PublicModel, Router, under_name
 from umg_grpc.service.pipeline.call_state import current

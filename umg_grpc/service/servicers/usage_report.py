@@ -12,7 +12,7 @@ from umg_grpc.service.servicers.timestamps import timestamp, utc
 from umg_grpc.service.servicers.usage_filters import Position, position_of, selected, unknown_token
 from umg_grpc.store.database_time import Clock, utc_of
 from umg_grpc.store.usage_record_table import UsageRecords
-from umg_grpc.store.usage_sums import DIMENSION_COLUMNS, CallFilter, UsageBegin, UsageSum
+from umg_grpc.store.usage_sum_queries import DIMENSION_COLUMNS, CallFilter, UsageBegin, UsageSum
 from umg_grpc.store.usage_tables import DAY_BUCKET, HOUR_BUCKET, MINUTE_BUCKET, MONTH_BUCKET
 from umg_grpc.store.usage_totals import BUCKET_MICROS
 from umg_grpc.v1 import pb

@@ -13,7 +13,7 @@ from umg_grpc.base.lazy_logger import LazyLogger
 from umg_grpc.service.video_tasks.shared_task_objects import TaskContext
 from umg_grpc.store.repeated_background_tasks import Background
 from umg_grpc.store.repeated_log_lines import RepeatedLines
-from umg_grpc.store.tables import MediaTask
+from umg_grpc.store.table_definitions import MediaTask
 from umg_grpc.store.video_task_table import QUEUED_STATE
 from umg_grpc.store.write_ahead_journal import Journal
 from umg_grpc.wire.video.provider_task_types import ProviderTask

@@ -1,6 +1,6 @@
 """Changes of video tasks by their callers: cancellation of a queued task, deletion of one that has ended."""
 
-from umg_grpc.access.caller import Caller
+from umg_grpc.access.caller_identity import Caller
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.video_tasks.background_task_work import Tasks
 from umg_grpc.service.video_tasks.existing_task_requests import not_found, wrong_state
@@ -8,7 +8,7 @@ from umg_grpc.service.video_tasks.poll_outcomes import failure
 from umg_grpc.service.video_tasks.task_lookup import TaskLookup
 from umg_grpc.service.video_tasks.task_poll_scheduler import provider_task_of
 from umg_grpc.store.blob_store import BlobStore
-from umg_grpc.store.tables import MediaTask
+from umg_grpc.store.table_definitions import MediaTask
 from umg_grpc.store.video_task_results import results_of
 from umg_grpc.store.video_task_table import CANCELLED_STATE, QUEUED_STATE, TERMINAL_STATES
 from umg_grpc.v1 import pb

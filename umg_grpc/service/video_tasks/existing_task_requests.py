@@ -1,7 +1,7 @@
 """Requests about existing video tasks: the request of a remix, and errors about tasks."""
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.store.tables import MediaTask
+from umg_grpc.store.table_definitions import MediaTask
 from umg_grpc.store.video_task_table import SUCCEEDED_STATE
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import invalid

@@ -11,7 +11,7 @@ from umg_grpc.service.video_tasks import stalled_tasks
 from umg_grpc.service.video_tasks.shared_task_objects import TaskContext
 from umg_grpc.service.video_tasks.task_costs import actual_cost, complete_usage
 from umg_grpc.store.blob_store import BlobStore
-from umg_grpc.store.tables import MediaTask
+from umg_grpc.store.table_definitions import MediaTask
 from umg_grpc.store.video_task_polls import Claim, Poll, Stall
 from umg_grpc.store.video_task_results import TaskResult, results_text
 from umg_grpc.store.video_task_table import (

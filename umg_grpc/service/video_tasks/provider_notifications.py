@@ -5,7 +5,7 @@ import msgspec
 from umg_grpc.service.unwritten_object_error import unwritten
 from umg_grpc.service.video_tasks.existing_task_requests import not_found
 from umg_grpc.service.video_tasks.shared_task_objects import TaskContext
-from umg_grpc.store.tables import MediaTask
+from umg_grpc.store.table_definitions import MediaTask
 from umg_grpc.store.video_task_table import TERMINAL_STATES
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import invalid

@@ -15,7 +15,7 @@ from umg_grpc.service.byte_ranges import selected_bytes
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.video_tasks.task_poll_scheduler import provider_task_of
 from umg_grpc.store.blob_store import FILE_EXTENSIONS, BlobStore
-from umg_grpc.store.tables import MediaTask
+from umg_grpc.store.table_definitions import MediaTask
 from umg_grpc.store.video_task_results import TaskResult, results_of
 from umg_grpc.store.video_task_table import QUEUED_STATE, RUNNING_STATE, SUBMITTING_STATE, SUCCEEDED_STATE
 from umg_grpc.upstream.caller_url_fetch import DIRECT_ROUTE, Fetcher

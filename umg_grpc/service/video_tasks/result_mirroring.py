@@ -11,7 +11,7 @@ from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.video_tasks.result_download import check_type
 from umg_grpc.store.blob_store import BlobStore
 from umg_grpc.store.repeated_background_tasks import Background
-from umg_grpc.store.tables import MediaTask
+from umg_grpc.store.table_definitions import MediaTask
 from umg_grpc.store.video_task_results import TaskResult, results_of
 from umg_grpc.store.video_task_table import VideoTasks
 from umg_grpc.upstream.caller_url_fetch import DIRECT_ROUTE, Fetcher

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from umg_grpc.access.callback_signatures import CallbackSignatures
-from umg_grpc.access.file_links import FileLinks
+from umg_grpc.access.signed_file_links import FileLinks
 from umg_grpc.service.video_tasks.task_messages import TaskView
 from umg_grpc.service.video_tasks.task_metrics import TaskMetrics
 from umg_grpc.store import Store
 from umg_grpc.store.callback_outbox import TaskCallbacks
-from umg_grpc.store.tables import MediaTask, TaskCallback
+from umg_grpc.store.table_definitions import MediaTask, TaskCallback
 from umg_grpc.store.video_task_polls import VideoTaskPolls
 from umg_grpc.store.video_task_table import QUEUED_STATE, VideoTasks
 from umg_grpc.v1 import pb

@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 
-from umg_grpc.access.caller import Caller
+from umg_grpc.access.caller_identity import Caller
 from umg_grpc.base.errors import UmgError
 from umg_grpc.service.pipeline.call_state import Call
 from umg_grpc.service.unwritten_object_error import unwritten
 from umg_grpc.service.video_tasks.database_errors import reports_outages
 from umg_grpc.service.video_tasks.existing_task_requests import not_found
 from umg_grpc.service.video_tasks.shared_task_objects import TaskContext
-from umg_grpc.store.tables import MediaTask
+from umg_grpc.store.table_definitions import MediaTask
 from umg_grpc.store.video_task_table import TERMINAL_STATES, TaskFilter
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import invalid

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from umg_grpc.access.file_links import FileLinks
+from umg_grpc.access.signed_file_links import FileLinks
 from umg_grpc.store.blob_store import Blob
-from umg_grpc.store.tables import MediaTask
+from umg_grpc.store.table_definitions import MediaTask
 from umg_grpc.store.video_task_results import TaskResult, results_of
 from umg_grpc.store.video_task_table import QUEUED_STATE, SUBMITTING_STATE, SUCCEEDED_STATE, TERMINAL_STATES
 from umg_grpc.v1 import pb

@@ -14,7 +14,7 @@ from umg_grpc.service.video_tasks.poll_outcomes import Outcomes
 from umg_grpc.service.video_tasks.shared_task_objects import TaskContext
 from umg_grpc.store.repeated_background_tasks import Background, reason_of
 from umg_grpc.store.repeated_log_lines import RepeatedLines
-from umg_grpc.store.tables import MediaTask
+from umg_grpc.store.table_definitions import MediaTask
 from umg_grpc.store.video_task_polls import LONGEST_PAUSE_SECONDS, Claim, Poll
 from umg_grpc.store.video_task_table import SUBMITTING_STATE
 from umg_grpc.upstream.upstream_interfaces import VideoUpstream

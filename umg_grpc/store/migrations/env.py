@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from umg_grpc.store.tables import Base
+from umg_grpc.store.table_definitions import Base
 from umg_grpc.store.usage_tables import UsageRow  # noqa: F401  adds the tables of usage to `Base.metadata`
 
 context.configure(

@@ -11,7 +11,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.families.image_model_rules import has_images
 from umg_grpc.upstream.caller_url_fetch import Fetcher
 from umg_grpc.upstream.http.image_request_sender import STEP_BYTES, CallEnd, Held, ImageExchanges
-from umg_grpc.upstream.http.image_tasks import TaskRunner
+from umg_grpc.upstream.http.image_task_polling import TaskRunner
 from umg_grpc.upstream.http.image_url_inlining import addresses, with_inline_images, with_placeholders
 from umg_grpc.upstream.http.provider_connection import HttpChannel
 from umg_grpc.upstream.http.response_decoding import guarded

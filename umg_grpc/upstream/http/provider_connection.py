@@ -9,8 +9,8 @@ from ssl import SSLContext
 
 from msgspec import structs
 
-from umg_grpc.base.attempt_progress import ATTEMPT_PROGRESS
 from umg_grpc.base.errors import Failure, UmgError
+from umg_grpc.base.http_exchange_progress import ATTEMPT_PROGRESS
 from umg_grpc.base.trace_context import OUTGOING_TRACE
 from umg_grpc.knowledge.cloud_credentials import rejects_credential
 from umg_grpc.upstream.http.channel_secrets import ChannelSecrets

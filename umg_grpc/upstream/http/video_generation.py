@@ -11,8 +11,8 @@ from typing import TypeVar
 
 from msgspec import structs
 
-from umg_grpc.base.attempt_progress import ATTEMPT_PROGRESS
 from umg_grpc.base.errors import Failure, UmgError
+from umg_grpc.base.http_exchange_progress import ATTEMPT_PROGRESS
 from umg_grpc.upstream.caller_url_fetch import DIRECT_ROUTE, Fetcher, ProviderRoute
 from umg_grpc.upstream.http.provider_connection import HttpChannel
 from umg_grpc.upstream.http.proxy_response_detection import is_of_proxy, proxy_refusal

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlsplit
 
 from umg_grpc.base.wildcard_patterns import matcher
-from umg_grpc.config.importers.imported_config import mapping
+from umg_grpc.config.importers.config_text_builder import mapping
+from umg_grpc.config.importers.litellm.litellm_facts import SourceProvider
 from umg_grpc.config.importers.litellm.model_providers import COMPATIBLE_PROVIDER, SourceModel, protocols_of
-from umg_grpc.config.importers.litellm.source_facts import SourceProvider
-from umg_grpc.config.importers.source_config import SourceMapping, text_of
+from umg_grpc.config.importers.tracked_source_config import SourceMapping, text_of
 from umg_grpc.config.importers.unserved_models import RESULT_PHRASES
 from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS, Provider
 from umg_grpc.operations.provider_call_paths import call_path

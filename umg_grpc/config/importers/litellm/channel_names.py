@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import NamedTuple
 
-from umg_grpc.config.importers.imported_config import ImportedChannel, ImportedConfig
+from umg_grpc.config.importers.config_text_builder import ImportedChannel, ImportedConfig
 
 KEY_VARIABLE = re.compile(r"\$\{(\w+)\}")
 KEY_WORDS = frozenset({"api", "key", "token", "secret"})

@@ -16,9 +16,9 @@ from umg_grpc.config.importers.litellm.channel_connections import (
     with_credentials,
     with_headers,
 )
+from umg_grpc.config.importers.litellm.litellm_facts import rewritten
 from umg_grpc.config.importers.litellm.model_providers import SourceModel
-from umg_grpc.config.importers.litellm.source_facts import rewritten
-from umg_grpc.config.importers.source_config import SourceMapping
+from umg_grpc.config.importers.tracked_source_config import SourceMapping
 from umg_grpc.config.importers.unserved_models import (
     CONVERSE_ADVICE,
     IMPORTED_MODEL,

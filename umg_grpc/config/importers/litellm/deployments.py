@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from urllib.parse import urlsplit
 
-from umg_grpc.config.importers.imported_config import ImportedConfig, compact, model_entry
+from umg_grpc.config.importers.config_text_builder import ImportedConfig, compact, model_entry
 from umg_grpc.config.importers.litellm.channel_connections import DeploymentConnection, connections
 from umg_grpc.config.importers.litellm.channel_names import Label
 from umg_grpc.config.importers.litellm.cloud_connections import cloud_connections
 from umg_grpc.config.importers.litellm.model_providers import protocols_of, source_model
-from umg_grpc.config.importers.litellm.unconverted import UnconvertedSettings
-from umg_grpc.config.importers.source_config import SourceMapping
+from umg_grpc.config.importers.litellm.unconverted_litellm_settings import UnconvertedSettings
+from umg_grpc.config.importers.tracked_source_config import SourceMapping
 from umg_grpc.knowledge.operations_by_model_id import known_operations
 from umg_grpc.knowledge.price_data_packages import DATA_PACKAGES
 from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from umg_grpc.base.wildcard_patterns import wildcard_match
-from umg_grpc.config.importers.imported_config import ImportedConfig, mapping, sequence
-from umg_grpc.config.importers.source_config import SourceMapping
+from umg_grpc.config.importers.config_text_builder import ImportedConfig, mapping, sequence
+from umg_grpc.config.importers.tracked_source_config import SourceMapping
 
 GENERAL_KEY, CONTEXT_KEY, CONTENT_KEY = "fallbacks", "context_window_fallbacks", "content_policy_fallbacks"
 DEFAULT_FALLBACKS = "default_fallbacks"

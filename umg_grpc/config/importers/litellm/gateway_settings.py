@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from urllib.parse import quote
 
-from umg_grpc.config.importers.imported_config import ImportedConfig, compact, mapping
+from umg_grpc.config.importers.config_text_builder import ImportedConfig, compact, mapping
 from umg_grpc.config.importers.litellm.fallback_lists import add_fallbacks
-from umg_grpc.config.importers.litellm.unconverted import UnconvertedSettings
-from umg_grpc.config.importers.source_config import SourceMapping
+from umg_grpc.config.importers.litellm.unconverted_litellm_settings import UnconvertedSettings
+from umg_grpc.config.importers.tracked_source_config import SourceMapping
 
 SETTINGS_SECTIONS = ("litellm_settings", "router_settings", "general_settings")
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from urllib.parse import urlsplit
 
-from umg_grpc.config.importers.litellm.source_facts import (
+from umg_grpc.config.importers.litellm.litellm_facts import (
     SourceProvider,
     known_mode,
     known_provider,
@@ -14,7 +14,7 @@ from umg_grpc.config.importers.litellm.source_facts import (
     rewritten,
     source_providers,
 )
-from umg_grpc.config.importers.source_config import VARIABLE_REFERENCE
+from umg_grpc.config.importers.tracked_source_config import VARIABLE_REFERENCE
 from umg_grpc.config.importers.unserved_models import RESULT_PHRASES
 from umg_grpc.knowledge.families.image_model_rules import IMAGE_FAMILIES
 from umg_grpc.knowledge.families.video_model_rules import VIDEO_FAMILIES

@@ -6,7 +6,7 @@ import asyncio
 
 import msgspec
 
-from umg_grpc.access.summary_seals import SummarySeals
+from umg_grpc.access.conversation_summary_seals import SummarySeals
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.service.conversations.conversation_edits import edited_conversation
 from umg_grpc.service.operations.generate.conversation_compaction import Summary

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from umg_grpc.access.summary_seals import SummarySeals
+from umg_grpc.access.conversation_summary_seals import SummarySeals
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.service.operations.generate.conversation_truncation import (
     CUT_NOTICE,

@@ -6,7 +6,7 @@ import secrets
 from dataclasses import dataclass, field
 from functools import partial
 
-from umg_grpc.access.summary_seals import SummarySeals
+from umg_grpc.access.conversation_summary_seals import SummarySeals
 from umg_grpc.base.errors import UmgError
 from umg_grpc.service.conversations.message_threads import Threads
 from umg_grpc.service.conversations.reasoning_store import ReasoningStore

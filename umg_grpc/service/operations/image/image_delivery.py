@@ -6,7 +6,7 @@ URLs allow it.
 import asyncio
 from collections.abc import Sequence
 
-from umg_grpc.access.file_links import FileLinks
+from umg_grpc.access.signed_file_links import FileLinks
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Channel
 from umg_grpc.knowledge.families.image_model_rules import ImageRules, placed_images

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from umg_grpc.routing import Target
 from umg_grpc.service.pipeline.base_pipeline import Admitted
-from umg_grpc.store.tables import MediaTask
+from umg_grpc.store.table_definitions import MediaTask
 from umg_grpc.v1 import pb
 
 

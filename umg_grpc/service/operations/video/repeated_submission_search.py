@@ -5,7 +5,7 @@ import hashlib
 from umg_grpc.base.errors import UmgError
 from umg_grpc.service.operations.video.new_task_call import NewTask
 from umg_grpc.service.video_tasks.shared_task_objects import TaskContext
-from umg_grpc.store.tables import MediaTask
+from umg_grpc.store.table_definitions import MediaTask
 from umg_grpc.v1 import pb
 
 RETRY_COUNT = "x-stainless-retry-count"

@@ -27,8 +27,8 @@ from umg_grpc.service.video_tasks.accepted_tasks import AcceptedTasks
 from umg_grpc.service.video_tasks.shared_task_objects import TaskContext
 from umg_grpc.service.video_tasks.task_costs import stored_prices
 from umg_grpc.service.video_tasks.task_poll_scheduler import provider_task_of
-from umg_grpc.store.reconnection import UnconfirmedCommitError
-from umg_grpc.store.tables import MediaTask
+from umg_grpc.store.database_outages import UnconfirmedCommitError
+from umg_grpc.store.table_definitions import MediaTask
 from umg_grpc.store.video_task_table import SUBMITTING_STATE, Hold, Pin
 from umg_grpc.upstream.upstream_interfaces import VideoUpstream
 from umg_grpc.v1 import pb

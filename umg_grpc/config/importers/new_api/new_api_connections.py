@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from umg_grpc.config.importers.bedrock_arns import IMPORTED_ID, bedrock_resource
-from umg_grpc.config.importers.imported_config import literal, mapping
+from umg_grpc.config.importers.config_text_builder import literal, mapping
 from umg_grpc.config.importers.new_api.channel_types import ChannelType, bedrock_id, vertex_id
-from umg_grpc.config.importers.new_api.provider_keys import ProviderKeys, provider_keys
-from umg_grpc.config.importers.new_api.source_rows import SourceRow, json_of
+from umg_grpc.config.importers.new_api.listed_new_api_channels import SourceRow, json_of
+from umg_grpc.config.importers.new_api.new_api_channel_keys import ProviderKeys, provider_keys
 from umg_grpc.config.importers.unserved_models import (
     IMPORTED_MODEL,
     PROFILE_ADVICE,

@@ -11,7 +11,15 @@ from typing import Annotated, Literal
 import msgspec
 
 from umg_grpc.config.channel_addresses import base_url_of, base_urls_of, check_parameters, preset_address
-from umg_grpc.config.channel_auth import api_keys, auth_of, check_auth, check_headers, check_query, cloud_auth, located
+from umg_grpc.config.channel_credentials import (
+    api_keys,
+    auth_of,
+    check_auth,
+    check_headers,
+    check_query,
+    cloud_auth,
+    located,
+)
 from umg_grpc.config.channel_quirks import QuirksEntry, quirks
 from umg_grpc.config.config_values import DIRECT_ROUTE, SIMULATED_PROTOCOL, Channel, ChannelModel
 from umg_grpc.config.file_sections import KEYLESS_AUTH, Auth, ConfigEntry, Seconds, Timeout

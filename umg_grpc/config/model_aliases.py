@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from umg_grpc.config.channels import MODEL_ID
+from umg_grpc.config.channel_section import MODEL_ID
 from umg_grpc.config.config_values import ModelInfo
 from umg_grpc.config.model_index import ModelIndex
 from umg_grpc.config.yaml_document import Path, YamlDocument

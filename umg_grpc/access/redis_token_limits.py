@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from umg_grpc.access.limit_errors import WINDOW_SECONDS, tokens_exceeded
-from umg_grpc.access.limit_shares import Remaining
-from umg_grpc.access.redis_restoring import Amount, Hash, Restoring
+from umg_grpc.access.per_process_limit_shares import Remaining
+from umg_grpc.access.redis_count_restoration import Amount, Hash, Restoring
 from umg_grpc.store.redis_client import Redis, RedisUnavailable
 from umg_grpc.store.repeated_background_tasks import Background
 

@@ -11,7 +11,7 @@ from umg_grpc.cli.admin_client import CommandError
 from umg_grpc.cli.database_connection import opened_database
 from umg_grpc.cli.text_tables import print_table
 from umg_grpc.process.config_loading import load_storage
-from umg_grpc.store.tables import MediaTask, TaskCallback
+from umg_grpc.store.table_definitions import MediaTask, TaskCallback
 
 CALLBACK_COLUMNS = ("task", "key", "URL", "created", "attempts", "next attempt", "reason")
 GIVEN_UP = "given up"

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from umg_grpc.config.importers.imported_config import literal, mapping, number
-from umg_grpc.config.importers.new_api.source_rows import ENABLED_STATUS, SourceRow, json_of
+from umg_grpc.config.importers.config_text_builder import literal, mapping, number
+from umg_grpc.config.importers.new_api.listed_new_api_channels import ENABLED_STATUS, SourceRow, json_of
 
 BEDROCK_KEY, VERTEX_KEY = "api_key", "api_key"
 """Value of `aws_key_type` and of `vertex_key_type` that means API keys, not the keys of an account."""

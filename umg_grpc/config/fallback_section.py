@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec.structs import fields
 
 from umg_grpc.base.wildcard_patterns import wildcard_match
-from umg_grpc.config.aliases import is_served
 from umg_grpc.config.config_values import ModelInfo
 from umg_grpc.config.file_sections import Fallbacks
+from umg_grpc.config.model_aliases import is_served
 from umg_grpc.config.model_index import ModelIndex
 from umg_grpc.config.yaml_conversion import read_entry
 from umg_grpc.config.yaml_document import Path, YamlDocument

@@ -19,7 +19,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.grpc_status import from_rpc, has_status_of
 from umg_grpc.base.shell_quoting import shell_word
-from umg_grpc.cli.chat import CONTROL_CHARACTERS
+from umg_grpc.cli.chat_command import CONTROL_CHARACTERS
 from umg_grpc.cli.gateway_connection import GrpcTarget
 from umg_grpc.cli.text_tables import print_table
 from umg_grpc.knowledge.families.video_model_rules import ENTRY_RULES, Rules

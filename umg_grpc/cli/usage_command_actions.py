@@ -11,11 +11,11 @@ from types import MappingProxyType
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from umg_grpc.base.credits import credits_text
+from umg_grpc.base.micro_credits import credits_text
 from umg_grpc.cli.admin_client import AdminClient
 from umg_grpc.cli.admin_connection import opened
 from umg_grpc.cli.common_flags import AdminTarget
-from umg_grpc.cli.keys import all_keys
+from umg_grpc.cli.key_command_actions import all_keys
 from umg_grpc.cli.text_tables import bars, print_table
 from umg_grpc.knowledge.price_calculation import REQUEST_UNIT
 from umg_grpc.v1 import pb

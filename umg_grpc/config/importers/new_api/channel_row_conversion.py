@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit
 
-from umg_grpc.config.importers.imported_config import ImportedChannel, ImportedConfig, literal, mapping
+from umg_grpc.config.importers.config_text_builder import ImportedChannel, ImportedConfig, literal, mapping
 from umg_grpc.config.importers.new_api.channel_types import operations_of
-from umg_grpc.config.importers.new_api.row_connections import RowConnection, Source, connection, source_of
-from umg_grpc.config.importers.new_api.source_rows import INVALID_JSON, SourceRow, is_set, json_of, texts
+from umg_grpc.config.importers.new_api.listed_new_api_channels import INVALID_JSON, SourceRow, is_set, json_of, texts
+from umg_grpc.config.importers.new_api.new_api_connections import RowConnection, Source, connection, source_of
 from umg_grpc.config.importers.unconverted_settings import reason_of
 from umg_grpc.knowledge.provider_presets import Provider
 

@@ -8,15 +8,15 @@ from typing import assert_never
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from umg_grpc.base.credits import credits_text
 from umg_grpc.base.errors import UmgError
+from umg_grpc.base.micro_credits import credits_text
 from umg_grpc.cli.admin_client import AdminClient, CommandError
 from umg_grpc.cli.admin_connection import opened
 from umg_grpc.cli.common_flags import AdminTarget
-from umg_grpc.cli.keys import all_keys
+from umg_grpc.cli.key_command_actions import all_keys
 from umg_grpc.cli.price_texts import price_text
 from umg_grpc.cli.text_tables import print_table
-from umg_grpc.cli.usage import (
+from umg_grpc.cli.usage_command_actions import (
     INPUT_COLUMNS,
     OPERATION_NAMES,
     OUTPUT_COLUMNS,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from umg_grpc.config import Channel, Config
-from umg_grpc.config.channels import OWN_PROTOCOLS
+from umg_grpc.config.channel_section import OWN_PROTOCOLS
 from umg_grpc.config.price_settings import FREE_PRICE
 from umg_grpc.knowledge.price_calculation import FREE_PRICES, Prices, price_list
 from umg_grpc.knowledge.shipped_prices import shipped_price_list, shipped_prices

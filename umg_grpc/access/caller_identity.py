@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from umg_grpc.access.key_permissions import ADMIN_SCOPE, PERMITTED_OPERATIONS, model_operations
 from umg_grpc.access.key_settings import BOOTSTRAP_KEY
-from umg_grpc.access.permissions import ADMIN_SCOPE, PERMITTED_OPERATIONS, model_operations
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.wildcard_patterns import matcher
 from umg_grpc.v1 import pb

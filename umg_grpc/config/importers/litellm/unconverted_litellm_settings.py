@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from umg_grpc.config.importers.imported_config import ImportedConfig
+from umg_grpc.config.importers.config_text_builder import ImportedConfig
 from umg_grpc.config.importers.unconverted_settings import reason_of
 
 PLACE_NAMES = {"entry": "model_list"}

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import typer
 
-from umg_grpc.access.caller import Caller
+from umg_grpc.access.caller_identity import Caller
 from umg_grpc.access.limit_errors import model_unpriced
-from umg_grpc.base.credits import MICRO_CREDITS
 from umg_grpc.base.errors import UmgError
+from umg_grpc.base.micro_credits import MICRO_CREDITS
 from umg_grpc.base.time_units import age_text
 from umg_grpc.cli.admin_client import CommandError
 from umg_grpc.cli.admin_connection import opened

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from umg_grpc.config.importers.imported_config import ImportedConfig, free_name, mapping, number, sequence
+from umg_grpc.config.importers.config_text_builder import ImportedConfig, free_name, mapping, number, sequence
 from umg_grpc.config.importers.new_api.channel_types import ChannelType, channel_types
-from umg_grpc.config.importers.source_config import SourceMapping, check_values
+from umg_grpc.config.importers.tracked_source_config import SourceMapping, check_values
 from umg_grpc.config.importers.unconverted_settings import reason_of
 
 ENABLED_STATUS = 1

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from umg_grpc.config.config_values import GuardRow
-from umg_grpc.config.fallbacks import problem_of_model
+from umg_grpc.config.fallback_section import problem_of_model
 from umg_grpc.config.file_sections import ConfigEntry, Seconds
 from umg_grpc.config.model_index import ModelIndex
 from umg_grpc.config.value_parsers import url

@@ -11,7 +11,7 @@ from urllib.request import build_opener
 import msgspec
 import typer
 
-from umg_grpc.access.permissions import PERMITTED_OPERATIONS
+from umg_grpc.access.key_permissions import PERMITTED_OPERATIONS
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.printable_text import printable
 from umg_grpc.base.wildcard_patterns import matcher
@@ -34,7 +34,7 @@ from umg_grpc.knowledge.shipped_prices import (
 )
 from umg_grpc.knowledge.vendor_addresses import vendor_of
 from umg_grpc.routing import Router, Target
-from umg_grpc.routing.model_prices import has_own_prices, is_priced, price_region_of, stated_prices
+from umg_grpc.routing.channel_model_prices import has_own_prices, is_priced, price_region_of, stated_prices
 from umg_grpc.v1 import pb
 
 FETCH_SECONDS = 60.0

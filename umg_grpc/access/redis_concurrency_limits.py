@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from umg_grpc.access.limit_shares import Processes, one_process
+from umg_grpc.access.per_process_limit_shares import Processes, one_process
 from umg_grpc.access.redis_lease_queue import LeaseQueue
 from umg_grpc.store.redis_client import Redis, RedisUnavailable
 from umg_grpc.store.repeated_background_tasks import Background

@@ -13,8 +13,7 @@ from sqlalchemy import BigInteger, ColumnElement, FromClause, Select, case, cast
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from umg_grpc.base.time_units import micros_of, time_of
-from umg_grpc.store.agent_totals import TOTAL_SOURCES
-from umg_grpc.store.database_kinds import SQLITE_KIND
+from umg_grpc.store.database_constants import SQLITE_KIND
 from umg_grpc.store.database_time import Clock
 from umg_grpc.store.usage_partitions import days_of_partitions
 from umg_grpc.store.usage_tables import (
@@ -28,6 +27,7 @@ from umg_grpc.store.usage_tables import (
     UsageRow,
 )
 from umg_grpc.store.usage_totals import BUCKET_MICROS, next_start, start_of
+from umg_grpc.store.usage_totals_by_agent import TOTAL_SOURCES
 
 SUM_BUCKETS = (*BUCKET_MICROS, MONTH_BUCKET)
 """Names of the time spans by which usage can be grouped, the shortest first; they begin in UTC."""

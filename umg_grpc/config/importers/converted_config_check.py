@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from umg_grpc.config.file_schema import parse
-from umg_grpc.config.importers.imported_config import ImportedConfig
+from umg_grpc.config.importers.config_text_builder import ImportedConfig
 from umg_grpc.config.yaml_document import ConfigError, Path, Problem
 
 FILE_NAME = "config"

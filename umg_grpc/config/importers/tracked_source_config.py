@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from umg_grpc.config.importers.imported_config import literal, mapping, number, sequence
+from umg_grpc.config.importers.config_text_builder import literal, mapping, number, sequence
 
 VARIABLE_REFERENCE = re.compile(r"os\.environ/([A-Za-z_][A-Za-z0-9_]*)")
 SURROGATE_CHARACTER = re.compile(r"[\ud800-\udfff]")
