@@ -12,7 +12,7 @@ from http_facade.dispatcher import Dispatcher
 from http_facade.exchange.server_settings import Settings
 from http_facade.handlers.route_handlers import MakeHandler, handler
 from http_facade.routes import ROUTE_TABLE, Route
-from http_facade.server.connections import OpenConnections
+from http_facade.server.client_connections import OpenConnections
 from http_facade.server.listener import Listener
 from http_facade.server.malformed_requests import HttpProtocol
 

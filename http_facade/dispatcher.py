@@ -8,20 +8,20 @@ from aiohttp import HttpVersion11, hdrs, web
 
 from http_facade.connect.connect_protocol import CONNECT_PROTOCOL
 from http_facade.connect.grpc_web import GRPC_WEB, is_grpc_web
-from http_facade.exchange import credentials
+from http_facade.exchange import caller_credentials
 from http_facade.exchange.cors import CorsRules
+from http_facade.exchange.direct_json_response import WholeResponse
 from http_facade.exchange.error_responses import error_response
-from http_facade.exchange.grpc_calls import check_key, response_headers
+from http_facade.exchange.grpc_service_calls import check_key, response_headers
 from http_facade.exchange.handler_failures import explain, log
 from http_facade.exchange.http_exchange import EXCHANGE_KEY, REQUEST_ID_FIELD, HttpExchange
-from http_facade.exchange.json_response import WholeResponse
 from http_facade.exchange.request_bodies import declared_bytes
 from http_facade.exchange.response_head import SentResponse, begin_response
 from http_facade.exchange.server_settings import Settings
 from http_facade.handlers.route_handlers import MakeHandler, handler
 from http_facade.path_router import PathRouter
 from http_facade.routes import Route, error_format
-from http_facade.server.connections import ServerConnection
+from http_facade.server.client_connections import ServerConnection
 from umg_grpc.base.errors import UmgError, overloaded
 from umg_grpc.base.request_ids import request_id_of
 from umg_grpc.base.response_memory_reservation import CALL_MEMORY, CallMemory
@@ -149,7 +149,7 @@ class Dispatcher:
         if route is None or not route.needs_key:
             return {}
         try:
-            authorization = credentials.credentials(request.headers, request.query, route.format)
+            authorization = caller_credentials.credentials(request.headers, request.query, route.format)
         except UmgError:
             return {}
         return {} if authorization is None else self._settings.key_fields(authorization)

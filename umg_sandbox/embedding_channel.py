@@ -89,6 +89,6 @@ class SandboxEmbeddingCall:
 
 
 def _transform(vectors: "Vectors", model: str, length: int) -> "Vectors":
-    from umg_sandbox.vector_lengths import transform  # imported here: it imports numpy
+    from umg_sandbox.vector_resizing import transform  # imported here: it imports numpy
 
     return transform(vectors, model, length)

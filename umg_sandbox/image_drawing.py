@@ -12,8 +12,8 @@ from PIL import Image, ImageDraw
 
 from umg_grpc.wire.core.image_file_headers import JPEG_TYPE, PNG_TYPE, WEBP_TYPE
 from umg_sandbox.input_images import InputImage, draw_input, draw_mask
-from umg_sandbox.prompt_words import digest
 from umg_sandbox.text_drawing import draw_text
+from umg_sandbox.words_from_prompt import digest
 
 PILLOW_FORMATS = {PNG_TYPE: "PNG", JPEG_TYPE: "JPEG", WEBP_TYPE: "WEBP"}
 WATERMARK_TEXT = "AI generated"

@@ -13,7 +13,7 @@ from umg_grpc.wire.core.base64_media import sniff
 from umg_grpc.wire.core.image_file_headers import AVIF_TYPE, BMP_TYPE, HEIC_TYPE, TIFF_TYPE, read_header, sniff_image
 from umg_grpc.wire.core.json_decoding import invalid
 from umg_grpc.wire.dropped_fields_report import untranslatable
-from umg_sandbox.prompt_words import digest
+from umg_sandbox.words_from_prompt import digest
 
 IMAGE_TOKENS = 1000  # text document, Limits: estimate of token counting
 PAGE_TOKENS = 1000

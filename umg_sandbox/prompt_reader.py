@@ -12,7 +12,7 @@ from umg_grpc.wire.decoded_request_notes import RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report, foreign, omits, untranslatable
 from umg_grpc.wire.unsupported_field_detection import note_nested, source_path
 from umg_sandbox.media_inspection import FIRST_WORDS, MediaDescription, inspect_media
-from umg_sandbox.prompt_words import digest
+from umg_sandbox.words_from_prompt import digest
 
 Count = Callable[[str], int]
 """Function that returns the number of tokens of a text."""

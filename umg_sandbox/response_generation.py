@@ -8,15 +8,15 @@ from typing import assert_never
 from umg_grpc.v1 import pb
 from umg_sandbox import response_images, simulated_faults
 from umg_sandbox.image_drawing import Drawing
-from umg_sandbox.model_limits import max_output_tokens
 from umg_sandbox.output_truncation import cut_at_stop, pieces, truncate
 from umg_sandbox.prompt_reader import Count, Prompt, first_words, numbered
-from umg_sandbox.prompt_words import Words, digest
 from umg_sandbox.schema_value_generation import instance, json_of
 from umg_sandbox.schema_work_budget import WorkBudget
 from umg_sandbox.simulated_reasoning import reasoning_part, reasoning_plan, reasoning_text, signed
+from umg_sandbox.simulated_token_limits import max_output_tokens
 from umg_sandbox.simulated_tool_calls import call_part, called_tools, read_schema, searches, tool_words
 from umg_sandbox.simulated_web_search import ResultPage, find_pages, search_parts
+from umg_sandbox.words_from_prompt import Words, digest
 
 QUOTED_CHARACTERS = 600
 RESULT_CHARACTERS = 4000

@@ -13,11 +13,11 @@ from typing import assert_never
 from msgspec import UNSET
 
 from umg_grpc.wire.core.json_decoding import invalid
-from umg_sandbox.prompt_words import Words
 from umg_sandbox.regular_expressions import compiled, samples
 from umg_sandbox.schema_reader import Keywords, Kind, Schema, joined, members, read_schema
 from umg_sandbox.schema_work_budget import MAX_STEPS, STEP_SIZE, Exhausted, WorkBudget
 from umg_sandbox.string_formats import STRING_FORMATS, slug
+from umg_sandbox.words_from_prompt import Words
 
 RICH_DEPTH = 4
 """Depth of nesting down to which optional properties are generated; below it only required ones are."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from umg_grpc.v1 import pb
 from umg_sandbox.prompt_reader import Block
-from umg_sandbox.prompt_words import digest
+from umg_sandbox.words_from_prompt import digest
 
 # Text document, messages rule 4 and Limits.
 TTL_LIFETIMES = {pb.CACHE_TTL_UNSPECIFIED: 300.0, pb.CACHE_TTL_FIVE_MINUTES: 300.0, pb.CACHE_TTL_ONE_HOUR: 3600.0}

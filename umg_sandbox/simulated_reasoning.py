@@ -12,7 +12,7 @@ from umg_grpc.wire.dropped_fields_report import Report
 from umg_sandbox import simulated_faults
 from umg_sandbox.output_truncation import truncate
 from umg_sandbox.prompt_reader import Count, Prompt, first_words
-from umg_sandbox.prompt_words import Words, digest
+from umg_sandbox.words_from_prompt import Words, digest
 
 STATE_KEY = b"umg sandbox"  # not secret: it distinguishes the sandbox's states from those of other providers
 SIGNED_FORMATS = ("messages", "native", "responses", "chat")

@@ -11,10 +11,10 @@ from umg_grpc.wire.core.native_schema_conversion import json_schema
 from umg_grpc.wire.core.tool_name_conversion import name_of
 from umg_grpc.wire.dropped_fields_report import foreign
 from umg_sandbox.prompt_reader import Prompt
-from umg_sandbox.prompt_words import Words, digest
 from umg_sandbox.regular_expressions import matching_sample
 from umg_sandbox.schema_value_generation import instance, json_of
 from umg_sandbox.schema_work_budget import WorkBudget
+from umg_sandbox.words_from_prompt import Words, digest
 
 _WORD = re.compile(r"[\w-]+")
 OWN_TOOLS = ("web_search", "file_search")

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from umg_grpc.v1 import pb
 from umg_sandbox.prompt_reader import Prompt, first_words
-from umg_sandbox.prompt_words import Words, digest
 from umg_sandbox.schema_value_generation import json_of
 from umg_sandbox.simulated_reasoning import signed
+from umg_sandbox.words_from_prompt import Words, digest
 
 TOOL_NAME = "web_search"
 PAGE_COUNT = 2

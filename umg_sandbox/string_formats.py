@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from uuid import UUID
 
-from umg_sandbox.prompt_words import Words, digest
+from umg_sandbox.words_from_prompt import Words, digest
 
 _DATE = re.compile(r"(?<!\d)(\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8]))(?!\d)")
 _ADDRESS = re.compile(r"https?://[^\s\"'<>”“()]+[^\s\"'<>”“().,;:!?]")

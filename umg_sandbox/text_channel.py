@@ -14,12 +14,12 @@ from umg_grpc.wire.core import lenient_number_reading
 from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_sandbox import image_drawing, simulated_faults, simulated_prompt_cache
-from umg_sandbox.model_limits import context_tokens
 from umg_sandbox.prompt_reader import Count, Prompt, read_prompt
 from umg_sandbox.response_generation import Draft, make_response
 from umg_sandbox.simulated_faults import SimulatedDeadlines
 from umg_sandbox.simulated_prompt_cache import PromptCache
 from umg_sandbox.simulated_reasoning import check_states
+from umg_sandbox.simulated_token_limits import context_tokens
 from umg_sandbox.simulated_tool_calls import has_schema
 from umg_sandbox.stream_pacing import PacedEvents, stream_steps
 

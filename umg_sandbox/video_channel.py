@@ -17,8 +17,8 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.video.provider_task_types import ProviderResult, ProviderStatus, ProviderTask, Submission
 from umg_sandbox import simulated_faults
-from umg_sandbox.prompt_words import digest
 from umg_sandbox.video_task_parameters import VideoPlan, decode_plan, encode_plan, plan_of
+from umg_sandbox.words_from_prompt import digest
 
 QUEUE_SECONDS, RUN_SECONDS = 1.0, 3.0
 FAULT_SHARE = 0.6

@@ -10,9 +10,9 @@ from PIL import Image, ImageChops, ImageDraw
 
 from umg_sandbox.image_drawing import DARK_COLOR, PALE_COLOR, WHITE_COLOR, draw_card, draw_scene, draw_thumbnails
 from umg_sandbox.input_images import InputImage, draw_input
-from umg_sandbox.prompt_words import digest
 from umg_sandbox.text_drawing import load_font
 from umg_sandbox.video_task_parameters import Medium, VideoPlan
+from umg_sandbox.words_from_prompt import digest
 
 PAN_DISTANCE = 0.1
 """Distance by which the camera moves in the video, as a fraction of the width."""

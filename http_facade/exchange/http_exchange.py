@@ -30,7 +30,7 @@ EXCHANGE_KEY: web.RequestKey["HttpExchange"] = web.RequestKey("exchange")
 
 
 class ClientConnection(Protocol):
-    """Connection of a client, implemented by the server in `http_facade.server.connections`."""
+    """Connection of a client, implemented by the server in `http_facade.server.client_connections`."""
 
     settings: Settings
     authorization: str | None

@@ -6,8 +6,8 @@ import time
 import grpc
 from aiohttp import hdrs
 
-from http_facade.exchange.credentials import credentials
-from http_facade.exchange.grpc_calls import check_key
+from http_facade.exchange.caller_credentials import credentials
+from http_facade.exchange.grpc_service_calls import check_key
 from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.server_settings import Settings
 from umg_grpc.v1 import rpc

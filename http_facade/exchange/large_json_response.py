@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from aiohttp import hdrs, web
 
+from http_facade.exchange.direct_json_response import JSON_TYPE, WholeResponse
 from http_facade.exchange.http_exchange import HttpExchange
-from http_facade.exchange.json_response import JSON_TYPE, WholeResponse
 from http_facade.exchange.response_head import begin_response
 from umg_grpc.wire.core.undecoded_base64_files import TURN_ITERATIONS
 

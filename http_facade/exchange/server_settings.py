@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from http_facade.exchange.readiness import Readiness
+from http_facade.exchange.readiness_response import Readiness
 from umg_grpc.base.errors import UmgError
 from umg_grpc.wire.core.stream_memory_limits import StreamMemory
 

@@ -7,7 +7,7 @@ import msgspec
 from aiohttp import hdrs, web
 from google.protobuf.message import Message
 
-from http_facade.exchange.grpc_calls import metadata
+from http_facade.exchange.grpc_service_calls import metadata
 from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.request_bodies import JSON_TYPE, BodyReader
 from http_facade.exchange.server_settings import Settings

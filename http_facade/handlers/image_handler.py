@@ -9,12 +9,12 @@ import grpc
 from aiohttp import hdrs, web
 from msgspec.structs import replace
 
-from http_facade.exchange.grpc_calls import call_unary, open_stream
+from http_facade.exchange.direct_json_response import WholeResponse
+from http_facade.exchange.grpc_service_calls import call_unary, open_stream
 from http_facade.exchange.handler_failures import with_body_paths
 from http_facade.exchange.http_exchange import HttpExchange
-from http_facade.exchange.json_response import WholeResponse
 from http_facade.exchange.large_json_response import response_in_pieces
-from http_facade.exchange.message_stream import stream_messages
+from http_facade.exchange.message_stream_response import stream_messages
 from http_facade.exchange.multipart_form_parser import parse_form
 from http_facade.exchange.request_bodies import BodyReader
 from http_facade.exchange.server_settings import Settings

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 import grpc
 from aiohttp import hdrs, web
 
-from http_facade.exchange.credentials import key_headers
-from http_facade.exchange.grpc_calls import metadata
+from http_facade.exchange.caller_credentials import key_headers
+from http_facade.exchange.grpc_service_calls import metadata
 from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.request_bodies import JSON_TYPE, BodyReader
 from http_facade.exchange.server_settings import Settings

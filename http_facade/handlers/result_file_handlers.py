@@ -7,7 +7,7 @@ import grpc
 from aiohttp import hdrs, web
 
 from http_facade.exchange.conditional_requests import Representation
-from http_facade.exchange.grpc_calls import keyless_metadata, opened
+from http_facade.exchange.grpc_service_calls import keyless_metadata, opened
 from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.response_head import begin_response
 from umg_grpc.v1 import pb, rpc

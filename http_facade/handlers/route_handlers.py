@@ -14,12 +14,12 @@ import grpc
 from aiohttp import hdrs, web
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from http_facade.exchange.event_stream import EventStream
-from http_facade.exchange.grpc_calls import call_unary, check_model, open_stream, response_headers
+from http_facade.exchange.direct_json_response import WholeResponse
+from http_facade.exchange.event_stream_response import EventStream
+from http_facade.exchange.grpc_service_calls import call_unary, check_model, open_stream, response_headers
 from http_facade.exchange.handler_failures import explain
 from http_facade.exchange.http_exchange import HttpExchange
-from http_facade.exchange.json_response import WholeResponse
-from http_facade.exchange.readiness import readiness_response
+from http_facade.exchange.readiness_response import readiness_response
 from http_facade.exchange.request_bodies import JSON_TYPE, BodyReader
 from http_facade.exchange.server_settings import Settings
 from http_facade.exchange.text_stream_encoding import EncodedStream

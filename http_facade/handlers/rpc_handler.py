@@ -23,13 +23,13 @@ from http_facade.connect.rpc_message_envelopes import (
     opened_message,
 )
 from http_facade.connect.rpc_status import status_of
-from http_facade.exchange.event_stream import EventStream
-from http_facade.exchange.grpc_calls import MIN_TIMEOUT_SECONDS, attach, expect_early_metadata, opened
+from http_facade.exchange.event_stream_response import EventStream
+from http_facade.exchange.grpc_service_calls import MIN_TIMEOUT_SECONDS, attach, expect_early_metadata, opened
 from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.request_bodies import BodyReader, essence_of
 from http_facade.exchange.server_settings import Settings
+from http_facade.handlers.grpc_methods_by_name import RpcMethod, methods_of
 from http_facade.handlers.rpc_metadata import CallMetadata
-from http_facade.handlers.rpc_methods import RpcMethod, methods_of
 from http_facade.routes import Route
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb

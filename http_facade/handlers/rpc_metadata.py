@@ -13,7 +13,7 @@ from http_facade.connect.connect_protocol import CONNECT_PROTOCOL, http_status
 from http_facade.connect.rpc_message_envelopes import Pairs
 from http_facade.connect.rpc_status import status_of
 from http_facade.exchange.error_responses import error_response
-from http_facade.exchange.grpc_calls import keyless_metadata, metadata, response_headers
+from http_facade.exchange.grpc_service_calls import keyless_metadata, metadata, response_headers
 from http_facade.exchange.handler_failures import explain
 from http_facade.exchange.http_exchange import HttpExchange
 

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 import grpc
 from aiohttp import hdrs, web
 
-from http_facade.exchange.event_stream import STREAM_HEADERS
-from http_facade.exchange.grpc_calls import metadata
+from http_facade.exchange.event_stream_response import STREAM_HEADERS
+from http_facade.exchange.grpc_service_calls import metadata
 from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.request_bodies import JSON_TYPE
 from http_facade.routes import Shape

@@ -8,11 +8,11 @@ import grpc
 from aiohttp import hdrs, web
 from google.protobuf.message import Message
 
-from http_facade.exchange.grpc_calls import call_unary, check_model, open_stream
+from http_facade.exchange.direct_json_response import WholeResponse
+from http_facade.exchange.grpc_service_calls import call_unary, check_model, open_stream
 from http_facade.exchange.http_exchange import HttpExchange
-from http_facade.exchange.json_response import WholeResponse
 from http_facade.exchange.large_json_response import response_in_pieces
-from http_facade.exchange.message_stream import stream_messages
+from http_facade.exchange.message_stream_response import stream_messages
 from http_facade.exchange.multipart_form_parser import parse_form
 from http_facade.exchange.request_bodies import JSON_TYPE, BodyReader
 from http_facade.exchange.server_settings import Settings

@@ -4,7 +4,7 @@ import grpc
 from aiohttp import hdrs, web
 
 from http_facade.exchange.conditional_requests import RANGE_HEADER
-from http_facade.exchange.grpc_calls import metadata, opened
+from http_facade.exchange.grpc_service_calls import metadata, opened
 from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.response_head import begin_response
 from http_facade.handlers.result_file_handlers import SAFE_TYPES

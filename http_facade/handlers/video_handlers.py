@@ -6,7 +6,7 @@ from typing import TypeAlias, TypeVar
 import grpc
 from aiohttp import hdrs, web
 
-from http_facade.exchange.grpc_calls import initial_headers, keyless_metadata, metadata
+from http_facade.exchange.grpc_service_calls import initial_headers, keyless_metadata, metadata
 from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.key_check import KeyCheck
 from http_facade.exchange.multipart_form_parser import parse_form

@@ -6,7 +6,7 @@ from importlib.metadata import version
 
 import msgspec
 
-from http_facade.exchange.credentials import key_headers, key_parameter
+from http_facade.exchange.caller_credentials import key_headers, key_parameter
 from http_facade.openapi.bodies_and_responses import Responses
 from http_facade.openapi.error_components import ErrorResponses
 from http_facade.openapi.operation_texts import operation_of

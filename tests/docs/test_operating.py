@@ -11,7 +11,7 @@ from typing import Any, get_args
 import pytest
 from aiohttp import ClientSession
 
-from http_facade.exchange.credentials import key_headers, key_parameter
+from http_facade.exchange.caller_credentials import key_headers, key_parameter
 from http_facade.routes import ROUTE_TABLE
 from tests.docs.tables import DOCS, quoted, rows, section
 from tests.support.callers.api import ApiClient

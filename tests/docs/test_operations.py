@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from http_facade.exchange import request_bodies
 from http_facade.exchange.server_settings import Settings
-from http_facade.server import connections
+from http_facade.server import client_connections
 from tests.docs.tables import DOCS, quoted, rows, section
 from tests.proofs.soak.__main__ import LEAVING
 from tests.proofs.soak.overload import THREE_TIMES
@@ -292,7 +292,7 @@ def test_values_that_the_page_has_in_words_are_those_of_the_code() -> None:
     assert THREE_TIMES == 3
     assert "up to the thousandth" in TEXT
     assert service_metrics.MAX_MODELS == 1000
-    assert connections.MAX_CONNECTIONS_OVER_LIMIT > 0  # connections accepted beyond the limit, to be rejected
+    assert client_connections.MAX_CONNECTIONS_OVER_LIMIT > 0  # connections accepted beyond the limit, to be rejected
 
 
 CONFIG = """

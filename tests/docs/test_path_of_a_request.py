@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from http_facade.server.connections import ServerConnection as ClientConnection
+from http_facade.server.client_connections import ServerConnection as ClientConnection
 from tests.docs.tables import DOCS
 from tests.support.gateways import channel, running
 from tests.support.serving import serving
@@ -58,10 +58,10 @@ async def test_a_stream_takes_the_path_of_the_page(monkeypatch: pytest.MonkeyPat
     [path] = sent
     assert len(path) + 2 <= MAX_FUNCTIONS, path  # and the connections of the client and the provider
     [section] = re.findall(r"\n## The path of one request\n(.*?)\n## ", PAGE, re.DOTALL)
-    modules = ["http_facade/server/connections.py", *dict.fromkeys(name.partition(":")[0] for name in path)]
+    modules = ["http_facade/server/client_connections.py", *dict.fromkeys(name.partition(":")[0] for name in path)]
     places = [section.find(module) for module in modules]
     assert -1 not in places, modules
     assert places == sorted(places), modules
     assert {name.partition(":")[0] for names in written for name in names[-1:]} == {
-        "http_facade/exchange/event_stream.py"
+        "http_facade/exchange/event_stream_response.py"
     }

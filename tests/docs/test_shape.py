@@ -32,7 +32,7 @@ def graph(*imports: tuple[str, str]) -> grimp.ImportGraph:
 def test_rooms_are_packages_below_the_top_of_the_gateway_and_other_packages() -> None:
     assert import_graph.room("umg_grpc.wire.chat.request") == "umg_grpc.wire"
     assert import_graph.room("umg_grpc.lazy") == "umg_grpc.lazy"
-    assert import_graph.room("http_facade.server.connections") == "http_facade"
+    assert import_graph.room("http_facade.server.client_connections") == "http_facade"
 
 
 def test_arrows_are_counted_between_rooms_and_once() -> None:

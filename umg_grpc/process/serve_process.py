@@ -12,7 +12,7 @@ import structlog
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from http_facade.app import App, Runner, make_app
-from http_facade.exchange.readiness import Readiness
+from http_facade.exchange.readiness_response import Readiness
 from http_facade.exchange.server_settings import Drain, Settings
 from http_facade.routes import METRICS_ROUTES, PAGE_SHAPES, Shape, routes_without
 from umg_grpc.access.bootstrap_key import BOOTSTRAP_KEY_VARIABLE, Bootstrap, configured_secret, ensure_bootstrap

@@ -10,7 +10,7 @@ from typing import Protocol
 import aiohttp
 import grpc
 
-from http_facade.exchange.grpc_calls import opened
+from http_facade.exchange.grpc_service_calls import opened
 from tests.support.callers.requests import Json
 from tests.support.callers.transports import (
     CallResult,

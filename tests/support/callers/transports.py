@@ -12,7 +12,7 @@ import grpc
 from google.protobuf.message import Message
 
 from http_facade.app import Runner, make_app
-from http_facade.exchange.readiness import Readiness
+from http_facade.exchange.readiness_response import Readiness
 from http_facade.exchange.server_settings import Settings
 from tests.support.callers.text_format_clients import bearer
 from tests.support.databases import create_database

@@ -13,7 +13,7 @@ from typing import Any
 import grpc
 import pytest
 
-from http_facade.exchange.grpc_calls import attach
+from http_facade.exchange.grpc_service_calls import attach
 from tests.support.callers.transports import (
     CallResult,
     GrpcTransport,

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from aiohttp import web
-from umg_conformance.grpc_calls import channel_to
+from umg_conformance.grpc_client import channel_to
 
 from tests.support.gateways import KEY, SANDBOX, running
 from tests.support.processes import run

@@ -13,7 +13,7 @@ import structlog
 
 from http_facade.app import Runner, make_app
 from http_facade.exchange.handler_failures import log
-from http_facade.exchange.readiness import Readiness
+from http_facade.exchange.readiness_response import Readiness
 from http_facade.exchange.server_settings import Settings
 from tests.support import logs
 from umg_grpc.base.errors import UmgError

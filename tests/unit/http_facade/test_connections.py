@@ -9,7 +9,7 @@ import pytest
 import uvloop
 
 from http_facade.app import Runner, make_app
-from http_facade.server import connections
+from http_facade.server import client_connections
 from tests.unit.http_facade.conftest import CHAT, KEY, SETTINGS, Face, MakeFace
 from tests.unit.http_facade.test_stream import request_bytes
 from umg_grpc.base.inprocess_channel import InProcessChannel, InProcessServer
@@ -294,7 +294,7 @@ async def test_a_closed_connection_makes_room_for_another(make_face: MakeFace) -
 async def test_the_oldest_connection_beyond_the_limit_is_closed_for_the_newest(
     make_face: MakeFace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "MAX_CONNECTIONS_OVER_LIMIT", 2)
+    monkeypatch.setattr(client_connections, "MAX_CONNECTIONS_OVER_LIMIT", 2)
     face = await make_face(connections=1)
     held = [await face.raw() for _ in range(4)]
     with pytest.raises((ConnectionResetError, asyncio.IncompleteReadError)):
@@ -314,7 +314,7 @@ async def test_an_idle_connection_beyond_the_limit_is_closed_soon(make_face: Mak
 async def test_the_newest_connections_of_a_burst_beyond_the_limit_are_kept(
     make_face: MakeFace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "MAX_CONNECTIONS_OVER_LIMIT", 2)
+    monkeypatch.setattr(client_connections, "MAX_CONNECTIONS_OVER_LIMIT", 2)
     face = await make_face(connections=1)
     loop = asyncio.get_running_loop()
     with ExitStack() as stack:

@@ -9,7 +9,7 @@ import pytest
 from yarl import URL
 
 import http_facade
-from http_facade.exchange.readiness import Readiness
+from http_facade.exchange.readiness_response import Readiness
 from http_facade.routes import ROUTE_TABLE, UNSERVED_ACTIONS, UNSERVED_ROUTES, Route, Unserved
 from tests.unit.http_facade.conftest import CHAT, KEY, Face, MakeFace
 from umg_grpc.base.errors import UmgError

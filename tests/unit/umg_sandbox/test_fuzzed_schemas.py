@@ -10,9 +10,9 @@ from jsonschema import Draft202012Validator, SchemaError
 from tests.unit.umg_sandbox.steps import MAX_CALLS, counted
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_sandbox.prompt_words import Words
 from umg_sandbox.schema_reader import KEYWORD_NAMES
 from umg_sandbox.schema_value_generation import instance, json_of
+from umg_sandbox.words_from_prompt import Words
 
 IGNORED = {"$id", "$schema", "$anchor", "$defs", "definitions", "dependencies", "unevaluatedProperties", "nullable"}
 SCHEMAS_BY_NAME = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")

@@ -17,9 +17,9 @@ from tests.unit.umg_sandbox.steps import MAX_CALLS, counted
 from tests.unit.umg_sandbox.validity import problems
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_sandbox.prompt_words import Words
 from umg_sandbox.regular_expressions import compiled, matching_sample
 from umg_sandbox.schema_value_generation import instance, json_of
+from umg_sandbox.words_from_prompt import Words
 
 PROMPT = (
     'What is the weather in Paris on 2026-03-04 for 3 people? Write to ann@mail.test or see https://a.test/b "red car"'
@@ -385,7 +385,7 @@ FRESH = """
 import sys
 import umg_sandbox
 from umg_sandbox.schema_value_generation import instance
-from umg_sandbox.prompt_words import Words
+from umg_sandbox.words_from_prompt import Words
 assert "jsonschema" not in sys.modules
 instance({"type": "integer"}, Words("a prompt"))
 assert "jsonschema" in sys.modules

@@ -14,8 +14,8 @@ from uuid import UUID
 import pytest
 from pydantic import AnyUrl, BaseModel, ConfigDict, Field, TypeAdapter
 
-from umg_sandbox.prompt_words import Words
 from umg_sandbox.schema_value_generation import instance, json_of
+from umg_sandbox.words_from_prompt import Words
 
 PROMPT = "Book a room in Paris on 2026-03-04 for 3 people, for ann@mail.test."
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import structlog
-from umg_conformance import report
+from umg_conformance import result_reports
 from umg_conformance.check_selection import Target, check
 
 from tests.documents.spec.conftest import CONFIG
@@ -63,7 +63,7 @@ def main() -> None:
         environments.mkdir(parents=True, exist_ok=True)
         runs = asyncio.run(run_all(peers, environments.resolve(), Path(directory) / "data"))
     for run in runs:
-        sys.stdout.write(f"{run.name} {run.version}\n\n{report.table(run.results)}\n")
+        sys.stdout.write(f"{run.name} {run.version}\n\n{result_reports.table(run.results)}\n")
     if len(peers) == len(PEERS):
         page.write(runs, datetime.now(UTC).date())
     sys.exit(1 if any(result.fails_run for result in runs[0].results) else 0)

@@ -7,7 +7,7 @@ from datetime import date
 from pathlib import Path
 
 from umg_conformance.check_runner import Result
-from umg_conformance.report import summaries, verdict
+from umg_conformance.result_reports import summaries, verdict
 
 PAGE = Path(__file__).parents[3] / "docs" / "conformance.md"
 MARK = "<!-- results: written by `make conformance` -->\n"

@@ -12,10 +12,10 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 from typer.testing import CliRunner
-from umg_conformance import report
+from umg_conformance import result_reports
 from umg_conformance.check_runner import Outcome, Result
 from umg_conformance.check_selection import Target, check
-from umg_conformance.http_calls import UnreachableError
+from umg_conformance.http_client import UnreachableError
 from umg_conformance.model_choice import KeyRefusedError
 
 from tests.support.serving import serving
@@ -137,7 +137,7 @@ def test_a_face_without_a_model_is_skipped_and_names_the_option(results: list[Re
 
 
 def test_recommended_checks_are_no_failures_of_the_junit_file(results: list[Result]) -> None:
-    cases = {case.get("name"): case for case in ET.fromstring(report.junit(results)).iter("testcase")}
+    cases = {case.get("name"): case for case in ET.fromstring(result_reports.junit(results)).iter("testcase")}
     assert cases["answer.created"].find("failure") is not None
     assert cases["answer.request_id"].find("failure") is None
     skipped = cases["answer.request_id"].find("skipped")

@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 import pytest_asyncio
-from umg_conformance import report
+from umg_conformance import result_reports
 from umg_conformance.check_files import CHECKS_FOLDER, read_folder
 from umg_conformance.check_runner import Outcome, Result
 from umg_conformance.check_selection import Target, check, listing
@@ -46,7 +46,7 @@ def test_every_check_has_a_reason_and_a_source(results: list[Result]) -> None:
 
 
 def test_the_junit_file_has_every_check(results: list[Result]) -> None:
-    root = ET.fromstring(report.junit(results))
+    root = ET.fromstring(result_reports.junit(results))
     assert len(root.findall("testsuite/testcase")) == len(results)
     assert root.findall("testsuite/testcase/failure") == []
 

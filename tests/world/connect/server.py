@@ -15,7 +15,7 @@ from http_facade.app import Runner, make_app
 from http_facade.connect.connect_protocol import code_status
 from http_facade.connect.rpc_message_envelopes import Pairs
 from http_facade.exchange.http_exchange import HttpExchange
-from http_facade.exchange.readiness import Readiness
+from http_facade.exchange.readiness_response import Readiness
 from http_facade.exchange.server_settings import Settings
 from http_facade.handlers.route_handlers import Handler
 from http_facade.handlers.rpc_handler import STREAM_TYPES, ConnectHandler

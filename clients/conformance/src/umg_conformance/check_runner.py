@@ -12,11 +12,11 @@ import msgspec
 from umg_conformance import expectations, response_paths
 from umg_conformance.call_responses import CallResponse
 from umg_conformance.check_files import Call, Check, CheckFile, Expectation, Request, Severity
-from umg_conformance.http_calls import HttpCaller, UnreachableError
-from umg_conformance.variables import UnsetError, replaced
+from umg_conformance.check_variables import UnsetError, replaced
+from umg_conformance.http_client import HttpCaller, UnreachableError
 
 if TYPE_CHECKING:
-    from umg_conformance.grpc_calls import GrpcCaller
+    from umg_conformance.grpc_client import GrpcCaller
 
 NO_ROUTE = frozenset({404, 405, 501, "UNIMPLEMENTED"})
 """Statuses of a first call that show that a face is not served."""

@@ -12,7 +12,7 @@ from umg_conformance import model_choice
 from umg_conformance.check_files import CHECKS_FOLDER, CheckFile, CheckFileError, read_folder
 from umg_conformance.check_runner import Result, Runner
 from umg_conformance.grpc_messages import encoded
-from umg_conformance.http_calls import HttpCaller
+from umg_conformance.http_client import HttpCaller
 
 FACES_AT_ONCE = 4
 
@@ -66,7 +66,7 @@ async def check(target: Target) -> list[Result]:
         http = HttpCaller(session, target.url, target.key, target.seconds)
         called = None
         if target.grpc:
-            from umg_conformance.grpc_calls import GrpcCaller, channel_to  # here: most runs have no address
+            from umg_conformance.grpc_client import GrpcCaller, channel_to  # here: most runs have no address
 
             channel = await stack.enter_async_context(channel_to(target.grpc, tls=target.url.startswith("https://")))
             called = GrpcCaller(channel, target.key, target.seconds)

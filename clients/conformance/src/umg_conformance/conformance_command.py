@@ -37,9 +37,9 @@ def conformance(
     # imported here: help texts and the other commands of the gateway need none of them
     import uvloop
 
-    from umg_conformance import check_selection, report
+    from umg_conformance import check_selection, result_reports
     from umg_conformance.check_files import CHECKS_FOLDER, CheckFileError
-    from umg_conformance.http_calls import UnreachableError
+    from umg_conformance.http_client import UnreachableError
     from umg_conformance.model_choice import KeyRefusedError
 
     pairs = [value.partition("=") for value in values or ()]
@@ -68,9 +68,9 @@ def conformance(
     except (CheckFileError, KeyRefusedError, UnreachableError, check_selection.UsageError) as error:
         print(f"{program}: {error}", file=sys.stderr)
         raise typer.Exit(2) from None
-    print(report.table(results), end="")
+    print(result_reports.table(results), end="")
     if junit is not None:
-        _write(junit, report.junit(results), program)
+        _write(junit, result_reports.junit(results), program)
     raise typer.Exit(1 if any(result.fails_run for result in results) else 0)
 
 

@@ -8,7 +8,7 @@ import msgspec
 import yaml
 
 from umg_conformance.check_files import Request
-from umg_conformance.http_calls import HttpCaller
+from umg_conformance.http_client import HttpCaller
 
 KINDS_FILE = Path(__file__).with_name("kinds.yaml")
 

@@ -12,7 +12,7 @@ from umg_conformance.call_responses import CallResponse
 from umg_conformance.check_files import Request
 from umg_conformance.grpc_messages import encoded
 from umg_conformance.grpc_schema import DESCRIPTOR_POOL
-from umg_conformance.http_calls import WRONG_KEY, UnreachableError
+from umg_conformance.http_client import WRONG_KEY, UnreachableError
 
 CHANNEL_OPTIONS = (("grpc.max_receive_message_length", -1), ("grpc.enable_http_proxy", 0))
 """Options of channels: messages of any size, and no proxy, as for the calls over HTTP."""

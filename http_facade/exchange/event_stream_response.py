@@ -10,7 +10,7 @@ import msgspec
 from aiohttp import HttpVersion11, hdrs, web
 from multidict import CIMultiDict
 
-from http_facade.exchange.grpc_calls import Pairs, response_headers
+from http_facade.exchange.grpc_service_calls import Pairs, response_headers
 from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.response_head import SENT_LAST, encode_head
 from http_facade.exchange.server_settings import Settings

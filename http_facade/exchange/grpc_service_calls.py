@@ -7,7 +7,7 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 import grpc
 from multidict import istr
 
-from http_facade.exchange.credentials import credentials
+from http_facade.exchange.caller_credentials import credentials
 from http_facade.exchange.early_acknowledgement import acknowledge
 from http_facade.exchange.http_exchange import TIMEOUT_FIELD, TRACEPARENT_FIELD, HttpExchange
 from umg_grpc.base.grpc_status import has_status_of

@@ -7,8 +7,8 @@ from typing import Generic, TypeVar
 from aiohttp import web
 from google.protobuf.message import Message
 
-from http_facade.exchange.event_stream import EventStream
-from http_facade.exchange.grpc_calls import OpenedStream, response_headers
+from http_facade.exchange.event_stream_response import EventStream
+from http_facade.exchange.grpc_service_calls import OpenedStream, response_headers
 from http_facade.exchange.handler_failures import explain
 from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.server_settings import Settings
