@@ -20,7 +20,7 @@ PAGE_TOKENS = 1000
 BYTES_A_TOKEN = 1000
 FIRST_WORDS = 80
 
-# Formats of Pillow for the types whose headers `image_files` does not read.
+# Formats of Pillow for the types whose headers `image_file_headers` does not read.
 _MEASURED = {BMP_TYPE: "BMP", TIFF_TYPE: "TIFF", AVIF_TYPE: "AVIF"}
 _PAGE = re.compile(rb"/Type\s*/Page(?![a-zA-Z])")
 _NAMES = {

@@ -1,7 +1,7 @@
 """Boundaries between the HTTP requests of one connection, found in the received bytes without an HTTP parser.
 
-`connections` uses them to limit the time of the headers' arrival, and to take the body of a short request from the
-bytes. Requests are validated by aiohttp's parser alone, and longer bodies are received by `request_bodies`.
+`client_connections` uses them to limit the time of the headers' arrival, and to take the body of a short request from
+the bytes. Requests are validated by aiohttp's parser alone, and longer bodies are received by `request_bodies`.
 """
 
 from math import inf

@@ -73,11 +73,11 @@ def test_a_module_is_not_pure_by_its_own_imports_its_files_or_those_of_imported_
 
 
 def test_a_base_name_of_two_files_is_found_outside_the_rows() -> None:
-    files = ["umg_grpc/wire/chat/request.py", "umg_grpc/wire/native/request.py", "umg_grpc/cli/key_command_actions.py"]
+    files = ["umg_grpc/wire/chat/request.py", "umg_grpc/wire/native/request.py", "umg_grpc/cli/keys.py"]
     files += ["umg_grpc/operations/video_operation.py", "umg_grpc/knowledge/families/video_model_rules.py"]
     files += ["umg_grpc/access/keys.py", "umg_grpc/cli/__init__.py", "umg_grpc/access/__init__.py"]
     assert names.shared_names(map(Path, files)) == {
-        "keys": [Path("umg_grpc/cli/key_command_actions.py"), Path("umg_grpc/access/keys.py")]
+        "keys": [Path("umg_grpc/cli/keys.py"), Path("umg_grpc/access/keys.py")]
     }
 
 
@@ -117,7 +117,7 @@ def test_a_file_names_an_operation_in_its_code_not_in_its_prose(code: str, named
 
 def test_an_operation_is_named_in_its_rooms_and_in_exceptions_that_name_it() -> None:
     files = [
-        "umg_grpc/operations/rerank_operation.py",
+        "umg_grpc/operations/rerank.py",
         "a/rerank/request.py",
         "a/rerank.py",
         "a/price.py",

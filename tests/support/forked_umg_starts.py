@@ -35,8 +35,17 @@ from prometheus_client import values
 from umg_grpc import cli
 
 MODULES = (
-    *("commands", "chat", "image_client", "video_client", "keys", "model_list", "usage", "request_records"),
-    *("breaker_metrics", "http_admin_client", "undelivered_callbacks"),
+    *(
+        "commands",
+        "chat_command",
+        "image_command_client",
+        "video_command_client",
+        "key_command_actions",
+        "model_list_command",
+        "usage_command_actions",
+        "request_record_tables",
+    ),
+    *("breaker_metrics", "http_admin_client", "undelivered_callback_table"),
 )
 """Modules of `umg_grpc.cli` that its commands import."""
 OTHER_MODULES = (

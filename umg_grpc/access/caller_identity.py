@@ -38,7 +38,7 @@ class Caller:
     """Whether responses name the channel that served the call, and the reason for its selection (`x-umg-route`)."""
 
     operations: frozenset[str] = frozenset()
-    """Allowed operations, as in `permissions.py`; empty allows every operation, but not administration."""
+    """Allowed operations, as in `key_permissions.py`; empty allows every operation, but not administration."""
     administrator: bool = False
     """Whether the key may manage keys."""
     tokens_per_minute: int | None = None

@@ -1,5 +1,5 @@
-"""Retirements of models at vendors. Past retirements are rows of `retired_models`; announced dates are facts of
-`known_models` or of price lists. Pure: no I/O and no clock.
+"""Retirements of models at vendors. Past retirements are rows of `shut_down_models`; announced dates are facts of
+`model_facts_by_id` or of price lists. Pure: no I/O and no clock.
 """
 
 import re

@@ -37,7 +37,7 @@ class PresetModel(Struct, frozen=True, forbid_unknown_fields=True):
     """Provider's id; its `*` stands for the match of the `*` in `id`."""
     family: str | None = None
     operations: tuple[str, ...] = ()
-    """Names of its operations (`model_operations.operations_named`); empty if its id shows them."""
+    """Names of its operations (`operations_by_model_id.operations_named`); empty if its id shows them."""
 
     def matches(self, model: str) -> bool:
         """Return whether the entry is for the provider's id `model`."""

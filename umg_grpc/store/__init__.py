@@ -15,7 +15,7 @@ __all__ = ["Store", "StoreError", "open_store"]
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = "database_kinds" if name == "StoreError" else "database"
+    module = "database_constants" if name == "StoreError" else "database"
     found: object = getattr(import_module(f"{__name__}.{module}"), name)
     globals()[name] = found
     return found

@@ -94,7 +94,7 @@ class ApiKey(Base):
     """
     show_route: Mapped[bool] = mapped_column(Boolean, server_default=false())
     operations: Mapped[list[str] | None] = mapped_column(JSON)
-    """Names of the operations that the key may call (`access/permissions.py`); empty or None allows all."""
+    """Names of the operations that the key may call (`access/key_permissions.py`); empty or None allows all."""
     administrator: Mapped[bool] = mapped_column(Boolean, server_default=false())
     owner: Mapped[str | None] = mapped_column(String(200))
     tags: Mapped[dict[str, str] | None] = mapped_column(JSON)

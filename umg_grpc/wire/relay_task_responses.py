@@ -1,5 +1,6 @@
 """Video and image tasks in responses of relays, which forward words, members and whole responses of providers. The
-protocol's own members are read first, others by the tables in `knowledge/task_words.py` and `task_members.py`.
+protocol's own members are read first, others by the tables in `knowledge/task_state_words.py` and
+`task_response_members.py`.
 """
 
 import re

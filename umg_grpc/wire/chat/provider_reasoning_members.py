@@ -1,5 +1,6 @@
-"""Reasoning state in members that providers have added to chat messages and calls (`knowledge.reasoning_carriers`). It
-is read from responses, joined from a stream's pieces, and put back in requests.
+"""Reasoning state in members that providers have added to chat messages and calls
+(`knowledge.reasoning_state_members`). It is read from responses, joined from a stream's pieces, and put back in
+requests.
 
 Canonical form: a `ReasoningState` of the format `chat`, whose data is base64 of a JSON object carrier -> value.
 """

@@ -92,7 +92,7 @@ class ChatMessage(Struct):
     )
     reasoning_text: Raw = ABSENT_MEMBER
     reasoning_details: Raw = (
-        ABSENT_MEMBER  # reasoning state as the providers of chat return it, see `reasoning_carriers`
+        ABSENT_MEMBER  # reasoning state as the providers of chat return it, see `reasoning_state_members`
     )
     thinking_blocks: Raw = ABSENT_MEMBER
     reasoning_items: Raw = ABSENT_MEMBER

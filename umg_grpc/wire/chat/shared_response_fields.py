@@ -101,7 +101,7 @@ class ProviderMessage(Struct):
     images: list[ProviderImage] | None = None
     extra_content: schema.ExtraContent | None = None
     reasoning_text: str | None = None  # the same beside `reasoning_opaque`
-    reasoning_details: Raw = ABSENT_MEMBER  # the carriers of reasoning state, see `reasoning_carriers`
+    reasoning_details: Raw = ABSENT_MEMBER  # the carriers of reasoning state, see `reasoning_state_members`
     thinking_blocks: Raw = ABSENT_MEMBER
     reasoning_items: Raw = ABSENT_MEMBER
     reasoning_opaque: Raw = ABSENT_MEMBER

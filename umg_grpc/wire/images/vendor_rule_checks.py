@@ -1,4 +1,4 @@
-"""Check of image requests against the rules of vendors for their models (`knowledge/media_models.py`)."""
+"""Check of image requests against the rules of vendors for their models (`knowledge/media_model_rules.py`)."""
 
 import re
 from collections.abc import Collection, Mapping
