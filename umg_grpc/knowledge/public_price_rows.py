@@ -117,6 +117,18 @@ class ShippedPrice(UnitPrices, frozen=True, kw_only=True):
     """Date of the report, or its month."""
 
 
+MEDIA_UNITS = {name: pb.BillableUnit.Value(f"BILLABLE_UNIT_{name.upper()}") for name in MediaPrices.__annotations__}
+OTHER_UNITS = {
+    name: pb.BillableUnit.Value(f"BILLABLE_UNIT_{name.upper()}") for name in ("search", "character", "audio_second")
+}
+TOKEN_UNITS = {
+    name: pb.BillableUnit.Value(f"BILLABLE_UNIT_{name.upper()}_TOKEN")
+    for name in TokenPrices.__annotations__
+    if name not in OTHER_UNITS
+}
+"""Member of a row with the price of a million tokens -> its unit."""
+
+
 def rates_of(row: UnitPrices, region: str = "") -> list[Rate]:
     """Return the rates of a row. `region`: of the channel, its rates always apply; "" for the rates of all regions."""
     if region and all(rate.region != region for rate in row.rates):
@@ -132,40 +144,18 @@ def rates_of(row: UnitPrices, region: str = "") -> list[Rate]:
 def messages_of(row: MediaPrices) -> Iterator[pb.Price]:
     """Yield the price messages of a row or a rate; the rates of a row are left out."""
     yield from unit_prices(row)
-    media = {
-        pb.BILLABLE_UNIT_IMAGE: row.image,
-        pb.BILLABLE_UNIT_VIDEO: row.video,
-        pb.BILLABLE_UNIT_VIDEO_SECOND: row.video_second,
-    }
-    for unit, prices in media.items():
-        for variant, credits_ in prices.items():
+    for name, unit in MEDIA_UNITS.items():
+        for variant, credits_ in getattr(row, name).items():
             yield _price_of_one(unit, credits_, *variant.split("/"))
 
 
 def unit_prices(row: TokenPrices) -> Iterator[pb.Price]:
     """Yield the price messages of the units without sizes."""
-    tokens = {
-        pb.BILLABLE_UNIT_INPUT_TOKEN: row.input,
-        pb.BILLABLE_UNIT_OUTPUT_TOKEN: row.output,
-        pb.BILLABLE_UNIT_REASONING_TOKEN: row.reasoning,
-        pb.BILLABLE_UNIT_CACHE_READ_TOKEN: row.cache_read,
-        pb.BILLABLE_UNIT_CACHE_WRITE_TOKEN: row.cache_write,
-        pb.BILLABLE_UNIT_LONG_CACHE_WRITE_TOKEN: row.long_cache_write,
-        pb.BILLABLE_UNIT_AUDIO_INPUT_TOKEN: row.audio_input,
-        pb.BILLABLE_UNIT_AUDIO_OUTPUT_TOKEN: row.audio_output,
-        pb.BILLABLE_UNIT_IMAGE_INPUT_TOKEN: row.image_input,
-        pb.BILLABLE_UNIT_IMAGE_OUTPUT_TOKEN: row.image_output,
-    }
-    for unit, credits_ in tokens.items():
-        if credits_:
+    for name, unit in TOKEN_UNITS.items():
+        if credits_ := getattr(row, name):
             yield pb.Price(unit=unit, micro_credits_per_million=_micro_credits(credits_))
-    others = {
-        pb.BILLABLE_UNIT_SEARCH: row.search,
-        pb.BILLABLE_UNIT_CHARACTER: row.character,
-        pb.BILLABLE_UNIT_AUDIO_SECOND: row.audio_second,
-    }
-    for unit, credits_ in others.items():
-        if credits_:
+    for name, unit in OTHER_UNITS.items():
+        if credits_ := getattr(row, name):
             yield _price_of_one(unit, credits_)
 
 

@@ -10,24 +10,13 @@ from umg_grpc.knowledge.public_prices.shortest_rate_rows import SEARCH_RATE, Cre
 from umg_grpc.knowledge.shipped_prices import price_ids
 
 PROVIDER_VENDORS = {
-    "openai": "openai",
-    "anthropic": "anthropic",
+    **{name: name for name in ("openai", "anthropic", "azure", "openrouter", "groq", "cerebras", "together")},
+    **{name: name for name in ("fireworks", "mistral", "deepseek", "zai", "cohere", "minimax")},
     "google": "gemini",
-    "azure": "azure",
     "aws": "bedrock",
-    "openrouter": "openrouter",
-    "groq": "groq",
-    "cerebras": "cerebras",
-    "together": "together",
-    "fireworks": "fireworks",
-    "mistral": "mistral",
-    "deepseek": "deepseek",
     "x-ai": "xai",
     "moonshotai": "moonshot",
-    "zai": "zai",
-    "cohere": "cohere",
     "voyageai": "voyage",
-    "minimax": "minimax",
 }
 UNIT_MEMBERS = {
     "input_mtok": "input",

@@ -12,62 +12,30 @@ from umg_grpc.knowledge.public_prices.shortest_rate_rows import Credits, Row, Te
 from umg_grpc.knowledge.shipped_prices import price_ids
 
 MODEL_VENDORS = {
-    "openai": "openai",
-    "azure": "azure",
+    **{name: name for name in ("openai", "azure", "anthropic", "gemini", "bedrock", "groq", "cerebras", "mistral")},
+    **{name: name for name in ("deepseek", "xai", "moonshot", "zai", "dashscope", "minimax")},
+    **dict.fromkeys(("vertex_ai-language-models", "vertex_ai-anthropic_models"), "vertex"),
+    **dict.fromkeys(("bedrock_converse", "bedrock_mantle"), "bedrock"),
     "azure_ai": "azure",
-    "anthropic": "anthropic",
-    "gemini": "gemini",
-    "vertex_ai-language-models": "vertex",
-    "vertex_ai-anthropic_models": "vertex",
-    "bedrock": "bedrock",
-    "bedrock_converse": "bedrock",
-    "bedrock_mantle": "bedrock",
-    "groq": "groq",
-    "cerebras": "cerebras",
     "together_ai": "together",
     "fireworks_ai": "fireworks",
-    "mistral": "mistral",
-    "deepseek": "deepseek",
-    "xai": "xai",
-    "moonshot": "moonshot",
-    "zai": "zai",
     "bigmodel": "zai",
     "cohere_chat": "cohere",
     "volcengine": "ark",
-    "dashscope": "dashscope",
-    "minimax": "minimax",
 }
 """Provider of text models in the cost map -> vendor in our rows."""
-PROVIDER_VENDORS = MODEL_VENDORS | {
-    "cohere": "cohere",
-    "vertex_ai": "vertex",
-    "vertex_ai-image-models": "vertex",
-    "vertex_ai-video-models": "vertex",
-    "vertex_ai-embedding-models": "vertex",
-    "vertex_ai-mistral_models": "vertex",
-    "voyage": "voyage",
+PROVIDER_VENDORS = {
+    **MODEL_VENDORS,
+    **{name: name for name in ("cohere", "voyage", "openrouter", "ai21", "baseten", "cloudflare", "databricks")},
+    **{name: name for name in ("deepinfra", "hyperbolic", "inception", "meta", "nebius", "novita", "perplexity")},
+    **{name: name for name in ("sambanova", "scaleway", "tencent", "wandb", "watsonx")},
+    **dict.fromkeys(("vertex_ai", "vertex_ai-image-models", "vertex_ai-video-models"), "vertex"),
+    **dict.fromkeys(("vertex_ai-embedding-models", "vertex_ai-mistral_models"), "vertex"),
     "jina_ai": "jina",
-    "openrouter": "openrouter",
-    "ai21": "ai21",
-    "baseten": "baseten",
-    "cloudflare": "cloudflare",
-    "databricks": "databricks",
-    "deepinfra": "deepinfra",
     "featherless_ai": "featherless",
-    "hyperbolic": "hyperbolic",
-    "inception": "inception",
-    "meta": "meta",
-    "nebius": "nebius",
-    "novita": "novita",
     "nvidia_nim": "nvidia",
-    "perplexity": "perplexity",
     "qwencloud": "dashscope",
-    "sambanova": "sambanova",
-    "scaleway": "scaleway",
-    "tencent": "tencent",
     "vercel_ai_gateway": "vercel",
-    "wandb": "wandb",
-    "watsonx": "watsonx",
 }
 UNIT_MEMBERS = {
     "input_cost_per_token": "input",
@@ -104,9 +72,7 @@ ANY_REGION = "regional_endpoint_uplift_multiplier"
 
 
 def price_rows(listed: Mapping[str, Mapping[str, Any]]) -> dict[tuple[str, str], Row]:
-    """Return the prices of the cost map by vendor and model. If a model has several keys, a worldwide key decides, else
-    the shortest. Prices of regions become rates.
-    """
+    """Return the prices by vendor and model. A worldwide key decides, else the shortest. Regions' prices are rates."""
     rows = dict[tuple[str, str], Row]()
     surcharges = dict[tuple[str, str], Decimal]()
     regions = defaultdict[tuple[str, str], dict[str, Row]](dict)
