@@ -53,24 +53,23 @@ class FilePart(NamedTuple):
     data: bytes
 
 
-def encode_form(fields: Iterable[tuple[str, str]], files: Sequence[FilePart]) -> tuple[bytes, str]:
-    """Return (body of a form with the files at its end, content type). The boundary is a hash of all parts."""
-    fields, digest = tuple(fields), hashlib.blake2b(digest_size=16)
-    for name, value in fields:
-        digest.update(f"{len(name)}:{name}{len(value)}:{value}".encode())
-    for file in files:
-        digest.update(b"%d:" % len(file.data))
-        digest.update(file.data)
+def encode_form(fields: Iterable[tuple[str, str] | FilePart], files: Iterable[FilePart] = ()) -> tuple[bytes, str]:
+    """Return (body of a form of `fields`, then `files`; content type). The boundary is a hash of all parts."""
+    parts, digest = (*fields, *files), hashlib.blake2b(digest_size=16)
+    for part in parts:
+        if isinstance(part, FilePart):
+            digest.update(b"%d:" % len(part.data))
+            digest.update(part.data)
+        else:
+            digest.update(f"{len(part[0])}:{part[0]}{len(part[1])}:{part[1]}".encode())
     boundary = f"umg-{digest.hexdigest()}".encode()
     pieces = list[bytes]()
-    for name, value in fields:
-        pieces.append(b'--%b\r\nContent-Disposition: form-data; name="%b"\r\n\r\n' % (boundary, _quoted(name)))
-        pieces += [value.encode(), b"\r\n"]
-    for file in files:
-        head = b'--%b\r\nContent-Disposition: form-data; name="%b"; filename="%b"\r\nContent-Type: %b\r\n\r\n'
-        kind = _LINE_ENDS.sub("", file.mime_type).encode()
-        pieces.append(head % (boundary, _quoted(file.name), _quoted(file.file_name), kind))
-        pieces += [file.data, b"\r\n"]
+    for part in parts:
+        head = b'--%b\r\nContent-Disposition: form-data; name="%b"' % (boundary, _quoted(part[0]))
+        if isinstance(part, FilePart):
+            kind = _LINE_ENDS.sub("", part.mime_type).encode()
+            head += b'; filename="%b"\r\nContent-Type: %b' % (_quoted(part.file_name), kind)
+        pieces += [head, b"\r\n\r\n", part.data if isinstance(part, FilePart) else part[1].encode(), b"\r\n"]
     pieces.append(b"--%b--\r\n" % boundary)
     return b"".join(pieces), f"{FORM_TYPE}; boundary={boundary.decode()}"
 

@@ -9,6 +9,7 @@ from msgspec import Raw, Struct
 
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.wire.core.json_decoding import JsonObject, any_value, is_present
+from umg_grpc.wire.core.multipart_forms import FilePart, encode_form
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.error_classification import ProviderError
 from umg_grpc.wire.errors.provider_errors import as_error, read_error
@@ -17,7 +18,6 @@ from umg_grpc.wire.video.provider_task_types import ProviderResult, ProviderStat
 from umg_grpc.wire.video.providers.errors import BLOCKED_REASON, failed_call, refused, refused_submission, rows
 from umg_grpc.wire.video.providers.image_roles import Numbered, inputs_of, present
 from umg_grpc.wire.video.providers.media_encoding import file_name, inline, media_type
-from umg_grpc.wire.video.providers.multipart_encoding import Part, encode_form
 from umg_grpc.wire.video.providers.request_encoding import (
     add_missing,
     extra_fields,
@@ -73,20 +73,17 @@ def encode_create(submission: Submission) -> ProviderRequest:
         fields["seconds"] = str(parameters.duration_seconds or DEFAULT_SECONDS)
     if size := _size(submission, report):
         fields["size"] = size
-    parts = [Part(name, str(value).encode()) for name, value in fields.items()]
+    parts: list[tuple[str, str] | FilePart] = [(name, str(value)) for name, value in fields.items()]
     if (image := _image(submission)) is not None:
         media = inline(image[1], image[0])
         name = media.file_name or file_name(media)
-        parts.append(Part("input_reference", media.data, name, media_type(media)))
-    parts += [
-        part
-        for name, raw in extra_fields(submission, report).items()
-        if name not in {*fields, "input_reference"}
-        for part in _form_parts(name, raw)
-    ]
-    body_bytes, content_type = encode_form(parts)
+        parts.append(FilePart("input_reference", name, media_type(media), media.data))
+    for name, raw in extra_fields(submission, report).items():
+        if name not in {*fields, "input_reference"} and is_present(raw):
+            parts += _form_fields(name, msgspec.json.decode(raw))
+    form, content_type = encode_form(parts)
     return ProviderRequest(
-        method="POST", path=VIDEOS_PATH, body=body_bytes, headers={"Content-Type": content_type}, report=report
+        method="POST", path=VIDEOS_PATH, body=form, headers={"Content-Type": content_type}, report=report
     )
 
 
@@ -109,22 +106,15 @@ def _image(submission: Submission) -> Numbered | None:
     return images[0] if images else None
 
 
-def _form_parts(name: str, raw: Raw) -> Iterator[Part]:
-    if not is_present(raw):
-        return
-    yield from _nested_parts(name, msgspec.json.decode(raw))
-
-
-def _nested_parts(name: str, value: object) -> Iterator[Part]:
+def _form_fields(name: str, value: object) -> Iterator[tuple[str, str]]:
     if isinstance(value, dict):
         for key, child in value.items():
-            yield from _nested_parts(f"{name}[{key}]", child)
+            yield from _form_fields(f"{name}[{key}]", child)
     elif isinstance(value, list):
         for child in value:
-            yield from _nested_parts(f"{name}[]", child)
+            yield from _form_fields(f"{name}[]", child)
     elif value is not None:
-        written = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-        yield Part(name, written.encode())
+        yield name, value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
