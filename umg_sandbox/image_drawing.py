@@ -1,6 +1,4 @@
-"""Drawing of simulated images: discs or the input images, and a card with the prompt and a label that states the
-simulation. The same parameters give the same image.
-"""
+"""Drawing of simulated images, equal for equal parameters: discs or input images, and a card with prompt and label."""
 
 import zlib
 from collections.abc import Sequence

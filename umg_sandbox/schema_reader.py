@@ -100,9 +100,7 @@ KEYWORD_NAMES = frozenset(Keywords.__struct_encode_fields__)
 
 
 def joined(schemas: Sequence[Schema]) -> Keywords:
-    """Return the keywords of schemas that all apply to one value. `properties` and `required` are combined; of any
-    other keyword, the first occurrence counts.
-    """
+    """Return the keywords of schemas that all apply: `properties` and `required` combined, of others the first one."""
     if len(schemas) == 1:
         return schemas[0].keywords
     keywords, properties, required = dict[str, object](), dict[str, Schema](), list[str]()

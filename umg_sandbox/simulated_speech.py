@@ -19,9 +19,7 @@ TONE_LOUDNESS = 8000
 
 
 def speak(request: pb.SpeakRequest) -> pb.SpeakResponse:
-    """Return the simulated response. Raise UmgError(INVALID_FIELD) for an unknown format, too long a text, and a speed
-    outside of the vendor's range.
-    """
+    """Return simulated speech. Raise UmgError(INVALID_FIELD) for an unknown format, a long text or a wrong speed."""
     audio_format = request.audio_format or MP3_FORMAT
     if audio_format not in MEDIA_TYPES:
         raise invalid("audio_format", f"expected {', '.join(MEDIA_TYPES)}")

@@ -1,6 +1,4 @@
-"""Vectors of any length for simulated embedding models, computed from the local model's vectors. It imports numpy, so
-only the engine's thread imports it.
-"""
+"""Vectors of any length for simulated models, made of the local model's. Imports numpy: for the engine's thread."""
 
 from functools import cache, lru_cache
 from hashlib import shake_256
@@ -11,9 +9,7 @@ from umg_grpc.upstream.local.wordllama.model import Vectors
 from umg_grpc.upstream.local.wordllama.text_length_limits import VECTOR_DIMENSIONS
 
 VECTOR_PARTS = ((0, 64), (64, 128), (128, 256))
-"""(start, end) of the parts of a vector that are rotated separately, so that also the rotated vectors stay meaningful
-if they are cut to 64 or 128 numbers.
-"""
+"""(start, end) of parts of a vector that are rotated separately, so that vectors cut to 64 or 128 stay meaningful."""
 
 
 def transform(vectors: Vectors, model: str, length: int) -> Vectors:

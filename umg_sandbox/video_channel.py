@@ -1,6 +1,4 @@
-"""Simulated video models: channel operation for video tasks. The tasks are not stored: their state follows from
-parameters and time, so that they survive a restart.
-"""
+"""Simulated video models. Tasks are not stored: their state follows from parameters and time, so survives restarts."""
 
 import time
 from asyncio import get_running_loop, wait, wrap_future
@@ -30,9 +28,7 @@ MAX_ENCODINGS = 8
 """Maximum number of files that are encoded or wait to be polled; tasks beyond it are reported as running."""
 MAX_BATCH = 16
 RECENT_FILES, RECENT_PIXELS = 16, 1920 * 1080 * 240
-"""Number of the files that are kept for tasks with the same parameters, and most pixels of all frames of their videos,
-which then have some 2 MB.
-"""
+"""Number of kept files for tasks with equal parameters, and most pixels of all their frames: some 2 MB of files."""
 
 _FAILED = pb.VideoTaskError(
     code="task_failed", status_code=500, message="a simulated failure, as [[fail]] in the prompt selects it"

@@ -35,9 +35,7 @@ class Words:
     """Source of words, numbers and choices for a simulated response, which depend on the prompt alone."""
 
     def __init__(self, text: str, salt: str = "", without: Iterable[str] = ()) -> None:
-        """Extract the words of `text`. `salt`: varies the words and choices for the same text; `without`: words to
-        leave out, for example names of tools.
-        """
+        """Extract the words of `text` but for those in `without`. `salt`: varies words and choices for equal texts."""
         self.text = _MARK.sub(" ", text[-READ_CHARACTERS:])
         self._lower = self.text.lower()
         self._seed = digest(salt, self.text).hex()
@@ -55,9 +53,7 @@ class Words:
         return int.from_bytes(digest(self._seed, place)[:8], "big") % among
 
     def phrase(self, minimum: int = 0, maximum: int | None = None) -> str:
-        """Return the next word. Further words are appended to have at least `minimum` characters, and the result is cut
-        to at most `maximum`; None for no maximum.
-        """
+        """Return the next word, extended by further ones to `minimum` characters, and cut to `maximum`, if not None."""
         phrase = self._word()
         while len(phrase) < minimum:
             phrase += " " + self._word()
@@ -88,9 +84,7 @@ class Words:
 
 
 def _salient(text: str, without: frozenset[str]) -> list[str]:
-    """Return the significant words of a text, first quoted phrases, then names (capitalized inside a sentence), then
-    uncommon words. `without`: words to leave out.
-    """
+    """Return a text's significant words except `without`: quoted phrases, names in a sentence, then uncommon words."""
     quoted = [phrase.strip() for phrase in _QUOTED.findall(text) if phrase.strip()]
     names, others = list[str](), list[str]()
     for found in _WORD.finditer(text):

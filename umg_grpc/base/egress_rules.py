@@ -107,9 +107,7 @@ class CheckedUrl:
 
 
 def check_url(url: str, rules: EgressRules, field: str | None) -> CheckedUrl:
-    """Parse and check a URL. Raise UrlRefusedError if the rules forbid it. `field`: the caller's field; None in a
-    provider's response.
-    """
+    """Check a URL by the rules. Raise UrlRefusedError. `field`: the caller's field; None in a provider's response."""
     if len(url) > MAX_URL_CHARACTERS:
         raise refused(field, f"is longer than {MAX_URL_CHARACTERS} characters")
     if FORBIDDEN_CHARACTERS.search(url):

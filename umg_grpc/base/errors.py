@@ -36,24 +36,18 @@ class Failure(Enum):
     OTHER_KEY = "other key"
     """The channel's key is invalid or has reached its limit, and the channel has another key."""
     DOWN = "down"
-    """The channel cannot serve the model until an operator corrects it: the key is invalid, the account has no credit,
-    or the address or its model does not exist.
-    """
+    """The channel cannot serve the model until an operator corrects its key, credit, address or model id."""
     TOO_LARGE = "too large"
     """The provider's response exceeds the gateway's limit: another attempt would fail and cost the same."""
     AMBIGUOUS = "ambiguous"
-    """The provider may be executing the request, or has returned a response that cannot be decoded: a retry may
-    execute, and cost, the same twice.
-    """
+    """The provider may execute the request, or its response cannot be decoded: a retry may execute it twice."""
 
 
 OWN_MODULES = ("umg_grpc.", "http_facade.")
 
 
 def place_of(error: BaseException) -> str:
-    """Return the type of an exception, and the gateway's module and line that raised it, for the log. Values of
-    variables are left out, since they may be secret.
-    """
+    """Return the type of an exception, and the gateway's module and line that raised it. No values: maybe secret."""
     place, traceback = "", error.__traceback__
     while traceback is not None:
         module = traceback.tb_frame.f_globals.get("__name__", "")

@@ -1,6 +1,4 @@
-"""Options of gRPC channels for connections without a proxy. By itself, gRPC uses `grpc_proxy`, `https_proxy` and
-`http_proxy`, even for addresses of this machine.
-"""
+"""Options of gRPC channels without a proxy: by itself, gRPC uses `grpc_proxy` and others even for this machine."""
 
 from urllib.parse import urlsplit
 

@@ -21,9 +21,7 @@ PLACE_FORM = re.compile(
 
 @dataclass(frozen=True)
 class NetworkPlace:
-    """Host, domain or network in a list of the operator, with one port or all ports. A list exempts its entries from
-    the rules for URLs of callers, or from the proxies.
-    """
+    """Host, domain or network, with one port or all, that the operator exempts from egress rules or from proxies."""
 
     host: str = ""
     """Host; with a leading dot all hosts below a domain. Empty for a network."""

@@ -11,9 +11,7 @@ import msgspec
 
 
 class StreamStart(msgspec.Struct, eq=False):
-    """Progress of a streamed call before its first message. It determines whether response headers are sent early.
-    Times are on the monotonic clock.
-    """
+    """Progress of a stream before its first message, which decides when headers are sent. Times are monotonic."""
 
     began_at: float
     answered_at: float = inf
@@ -31,9 +29,7 @@ class AttemptProgress(msgspec.Struct, eq=False):
     """HTTP status; 0 before the response, and for upstreams that are not reached over HTTP."""
     request_id: str = ""
     refuses_changes: bool = False
-    """Whether the call is to be refused if a gateway behind this one states changes of the request: its caller is
-    strict, and that gateway was not sent `x-umg-strict`.
-    """
+    """Whether changes by a gateway behind this one are refused: the caller is strict, that gateway does not know it."""
     affinity: bytes = b""
     """Affinity key of the call, by which a channel with several API keys selects one; empty to use them in turn."""
     stream_start: StreamStart | None = None

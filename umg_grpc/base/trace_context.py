@@ -38,15 +38,11 @@ class TraceContext(NamedTuple):
 
 
 OUTGOING_TRACE: ContextVar[TraceContext | None] = ContextVar("outgoing trace context", default=None)
-"""Trace context for requests to providers; None for requests without the headers. Set at the start of each call, and of
-each attempt that is traced.
-"""
+"""Trace context of requests to providers, set for each call and each traced attempt; None sends no headers."""
 
 
 def read_trace_context(parents: Sequence[str], states: Sequence[str]) -> TraceContext | None:
-    """Parse the headers `traceparent` and `tracestate`. Return None without a valid `traceparent`: the specification
-    requires that an invalid header is ignored.
-    """
+    """Return the parsed headers; None without a valid `traceparent`, since the specification ignores invalid ones."""
     if len(parents) != 1 or len(parents[0]) > MAX_PARENT_CHARACTERS:
         return None
     if (match := PARENT_FORM.fullmatch(parents[0])) is None:

@@ -13,9 +13,7 @@ def matcher(patterns: Iterable[str]) -> re.Pattern[str]:
 
 
 def wildcard_match(pattern: str, text: str) -> str | None:
-    """Return the part of a text that matches the `*` of a pattern, which has at most one; the part may be "". None if
-    the pattern does not match the whole text.
-    """
+    """Return the text, maybe "", for the `*` of a pattern (at most one); None if the whole text does not match."""
     prefix, star, suffix = pattern.partition("*")
     if not star:
         return "" if text == pattern else None

@@ -163,7 +163,5 @@ MODEL_CATALOGUE: Mapping[str, pb.Model] = {
 
 
 def describe(*ids: str) -> pb.Model | None:
-    """Return the description of the first of these model ids that the catalogue has, or None. The returned message is
-    shared: the caller must not change it.
-    """
+    """Return the description of the first of these ids in the catalogue, or None. It is shared: do not change it."""
     return next((MODEL_CATALOGUE[model] for model in ids if model in MODEL_CATALOGUE), None)

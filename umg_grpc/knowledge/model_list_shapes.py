@@ -1,6 +1,4 @@
-"""Shapes of providers' model lists: the members of an entry that state the kind, limits, prices and capabilities of its
-model. Pure: no I/O and no clock.
-"""
+"""Shapes of providers' model lists: members of an entry with kind, limits, prices and abilities of its model. Pure."""
 
 from collections.abc import Mapping
 from functools import cache

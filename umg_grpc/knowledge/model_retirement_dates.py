@@ -68,6 +68,4 @@ def _shut_down(row: RetiredModels) -> Retirement:
 
 
 MODEL_ENDS = tuple((re.compile(rf"(?:.*/)?(?:{row.models})"), _shut_down(row).text()) for row in RETIRED_MODELS)
-"""(Pattern of ids at any address, with or without the prefix of a provider; predicate of a sentence) of models that are
-gone.
-"""
+"""(pattern of ids at any address, with or without a provider's prefix; predicate of a sentence) of retired models."""

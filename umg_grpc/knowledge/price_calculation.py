@@ -53,9 +53,7 @@ FALLBACK_UNITS: Mapping[Unit, Unit] = MappingProxyType(
         IMAGE_OUTPUT: OUTPUT_TOKEN,
     }
 )
-"""Unit -> unit whose price applies if the first has none; units not listed are then free. The order ensures that each
-fallback is complete before it is needed.
-"""
+"""Unit -> unit whose price applies if it has none, in an order in which fallbacks are complete; others are free."""
 
 
 class Hours(NamedTuple):
@@ -132,9 +130,7 @@ class Prices:
     """Price list of one model, in micro-credits for a million units (tokens, images, seconds and others)."""
 
     micro_credits: Mapping[Item, int] = field(default_factory=lambda: MappingProxyType({}))
-    """Micro-credits per million units; a unit that is not here is free. A unit with prices of variants also has one for
-    all other variants.
-    """
+    """Micro-credits per million units; others are free. A unit with priced variants has a price for all others, too."""
     rates: Rates | None = None
     """Prices under conditions, applied by `umg_grpc.knowledge.conditional_price_rates`; None if the prices are always
     the same.
@@ -196,9 +192,7 @@ FREE_PRICES = Prices()
 
 
 def variant_of(unit: Unit, size: str = "", quality: str = "") -> Item:
-    """Return the unit with a size and a quality ("" if unknown), or the unit itself if both are. Spellings are
-    normalized: `1024*1024` becomes `1024x1024`.
-    """
+    """Return the unit with a size and a quality, or alone if both are "" (unknown). `1024*1024` becomes `1024x1024`."""
     if not size and not quality:
         return unit
     return Variant(unit, size.lower().replace("*", "x"), quality.lower())
@@ -210,9 +204,7 @@ def unit_of(item: Item) -> Unit:
 
 
 def price_list(prices: Iterable[pb.Price], rates: Sequence[Rate] = ()) -> Prices:
-    """Return the price list for the prices in a model's description; units without a price get their fallback's.
-    `rates`: the model's prices under conditions.
-    """
+    """Return a model's price list; units without a price get their fallback's. `rates`: its prices under conditions."""
     stated: dict[Item, int] = {
         variant_of(price.unit, price.size, price.quality): price.micro_credits_per_million for price in prices
     }

@@ -66,9 +66,7 @@ class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """
     needs_key: bool = True
     found_by_key: bool = True
-    """Whether a set variable shows that the provider is used; false if it may belong to another platform of the vendor,
-    or have another purpose.
-    """
+    """Whether a set variable shows that the provider is used, and not another platform of the vendor, for example."""
     auth: dict[str, str] | None = None
     """Way of sending the key, as the `auth` of a channel in the config; None is that of the protocol."""
     uses_service_account: bool = False
@@ -103,9 +101,7 @@ class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return " or ".join(names.replace(":", " and ") for names in self.variables)
 
     def key_in(self, variable: Callable[[str], str | None]) -> tuple[str, str] | None:
-        """Return (entry of `keys`, API key) of the first entry whose variables are set; None if none is. `variable`:
-        returns the value of an environment variable.
-        """
+        """Return (entry of `keys`, API key) of the first entry whose variables are set, or None. `variable`: getenv."""
         for names in self.keys:
             values = [value for name in names.split(":") if (value := variable(name))]
             if len(values) == len(names.split(":")):
@@ -157,9 +153,7 @@ class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return any(entry.matches(model) for entry in self.models)
 
     def operations_of(self, model: str) -> "frozenset[pb.ModelOperation.ValueType] | None":
-        """Return the operations that the longest matching entry states for a provider's id; None if no matching entry
-        states any.
-        """
+        """Return the operations of the longest entry that matches a provider's id and states some; None without one."""
         stated = [entry for entry in self.models if entry.operations and entry.matches(model)]
         found = max(stated, key=lambda entry: len(entry.upstream), default=None)
         return operations_named(found.operations) if found is not None else None

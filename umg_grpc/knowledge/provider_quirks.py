@@ -18,9 +18,7 @@ from umg_grpc.knowledge.vendor_addresses import vendor_of
 
 
 class DialectRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Row of the table of quirks: a fact about models of providers, and the conditions under which it applies. All
-    conditions must match; an unset one always matches.
-    """
+    """Row of the table of quirks: a fact about models of providers, and its conditions, which must all match if set."""
 
     quirks: Quirks
     source: str

@@ -1,6 +1,4 @@
-"""Sources of a model's quirks, for operators: the rows of `provider_quirks` and the facts about models that set them.
-Pure.
-"""
+"""Sources of a model's quirks, for operators: rows of `provider_quirks` and facts about models that set them. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -68,9 +68,7 @@ class Operation(Generic[RequestT_co, ResponseT_co]):
     model_field: str
     """Field of `pb.Model` with the properties that its models alone have; "" for an operation without one."""
     units: frozenset[Unit]
-    """Units by which a call is charged. A model with a price for none of them has no price for the operation; empty for
-    an operation without a price.
-    """
+    """Units by which a call is charged: a model needs a price for one of them. Empty for operations without a price."""
     telemetry: AttemptTelemetry | None
     """Names in telemetry; None for an operation whose attempts have no spans."""
     request: type[RequestT_co]
@@ -113,9 +111,7 @@ class UnaryOperation(Operation[RequestT_co, ResponseT_co]):
     most_quantities: Callable[[RequestT_co, int], Mapping[Unit, int]]
     """(request, its size in bytes) -> largest billable quantities of a call. A token has at least one byte."""
     expected_usage: Callable[[RequestT_co], pb.Usage] = no_usage
-    """request -> usage beyond the tokens of its texts, by which a call is charged if the process is killed during it,
-    without reading a file.
-    """
+    """request -> usage beyond text tokens, without reading a file: the charge if the process is killed in the call."""
     example: Callable[[RequestT_co], ResponseT_co] | str | None
     """request -> simulated response, or `module:name` of this function; None for an operation that is computed."""
     stream: StreamedMethod[ResponseT_co] | None = None
@@ -127,9 +123,7 @@ class UnaryOperation(Operation[RequestT_co, ResponseT_co]):
     counted_texts: Callable[[RequestT_co], Iterable[str]] = no_texts
     """request -> texts whose tokens are counted for a price of tokens, if the provider states none."""
     add_usage: Callable[[RequestT_co, pb.Usage, Prices], None] = no_additions
-    """(request, usage, prices) -> None: adds to the usage, in place, the priced units that the request determines and
-    the provider did not state. It may read a file.
-    """
+    """(request, usage, prices) -> None: adds, in place, priced units that only the request states. May read a file."""
     simulated: Mapping[str, str] = field(default_factory=dict)
     """Id of a model of the simulated provider in the built-in config -> its price there, in YAML."""
     paths: Mapping[str, str]

@@ -12,9 +12,7 @@ from umg_grpc.wire.provider_protocols import INVOKE_PATH, ProviderProtocol
 DOCUMENTS_OF_A_SEARCH = 100
 """Number of documents that a provider charges as one search unit."""
 SPLIT_BYTES = 250
-"""Least number of bytes for which a provider may charge an additional document: it splits documents of more than 500
-tokens, including the query.
-"""
+"""Least bytes that are charged as one more document: providers split documents above 500 tokens, query included."""
 
 
 def _most_quantities(request: pb.RerankRequest, size: int) -> Mapping[Unit, int]:

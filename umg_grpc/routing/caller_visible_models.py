@@ -85,9 +85,7 @@ def rules_of(model: str, family: str, targets: Sequence[Target]) -> FamilyModel:
 
 
 def under_name(model: PublicModel, name: str) -> pb.Model:
-    """Return the model's description for model lists under `name`, its id or an alias. The result may be shared by all
-    calls: it must not be modified.
-    """
+    """Return the model's description for lists under `name`, its id or an alias. It is shared: do not change it."""
     if name == model.id:
         return model.listed
     renamed = pb.Model()

@@ -28,18 +28,14 @@ class RoutePreferences:
     none. It comes first if it is healthy, since other channels may be unable to read this data.
     """
     affinity: bytes = b""
-    """Affinity key: calls with the same key prefer the same channel, in every process. Keys are distributed by the
-    channels' weights; empty for round-robin.
-    """
+    """Affinity key, whose calls prefer one channel in every process, distributed by weights; empty for round-robin."""
     is_healthy: Callable[[Target], bool] = _always_healthy
     """Function that returns whether the circuit breaker of a channel lets calls pass; unhealthy channels come last."""
 
 
 ANY_ROUTE = RoutePreferences()
 MAX_ROUND_ROBINS = 256
-"""Maximum number of different sets of channels for which a `RoundRobin` keeps credits. The oldest set is dropped first;
-if it is used again, its credits start at zero.
-"""
+"""Maximum sets of channels whose credits a `RoundRobin` keeps. The oldest is dropped, and starts at zero again."""
 
 
 class Rank(NamedTuple):

@@ -20,9 +20,7 @@ def in_service(targets: Sequence[Target], today: date) -> list[Target]:
 
 
 def retired(model: str, targets: Sequence[Target], today: date) -> UmgError:
-    """Return the error for a model that all its vendors have shut down. It names the replacement only if the id is the
-    vendor's. `targets`: channels of the model.
-    """
+    """Return the error for a model that all its vendors shut down, with the replacement if the id is a vendor's."""
     gone = [(row, each.model) for each in targets if (row := each.retirement) is not None and row.refuses(today)]
     row, upstream = max(gone, key=lambda pair: pair[0].day)
     message = f"The model `{model}` {row.text(with_successor=upstream == model)}."

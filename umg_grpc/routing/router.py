@@ -51,9 +51,7 @@ class _Model:
 
 
 class Router:
-    """Router over the channels of one config: resolves model ids and orders channels. Not thread-safe: `channels`
-    updates the state of the round-robin.
-    """
+    """Resolver of model ids and order of channels of one config. Not thread-safe: `channels` updates round-robins."""
 
     def __init__(self, config: Config, now: Callable[[], float] | None = None) -> None:
         """Index the models of a config, which may have no channels. `now`: returns Unix seconds; models that their
@@ -229,9 +227,7 @@ class Router:
     def _reachable(
         self, model: str, operation: ModelOperation, preferences: RoutePreferences
     ) -> tuple[_Model, list[Target]]:
-        """Return the routing data of a model, and the channels that the key may use for the operation, in config order.
-        Raise UmgError as `channels` does.
-        """
+        """Return a model's routing data, and the channels that the key may use, ordered by config. Raise UmgError."""
         served = self._exact.get(model) or self._require(model)
         able = served.able.get(operation)
         if served.retires and (today := day_of(self._now)) is not None:

@@ -11,9 +11,7 @@ from umg_grpc.v1 import pb
 
 MAX_ID_LENGTH = 256
 MIN_CHARACTERS, MAX_CHARACTERS = 3, 100
-"""Minimum and maximum letters of an unknown name for which similar models are searched; similar names share the first
-MIN_CHARACTERS letters.
-"""
+"""Minimum and maximum letters of a name whose similar models are searched; these share its first MIN_CHARACTERS."""
 MAX_COMPARED, MAX_SHOWN = 50, 2
 """Maximum number of names that are compared with an unknown name, and of similar names in the error."""
 MIN_SIMILARITY = 0.8

@@ -12,9 +12,7 @@ PRICE_REMEDY = "set `price` of the models, or `unpriced` to `free` or a default 
 
 
 def unpriced_models(router: Router) -> Sequence[str]:
-    """Return the ids of listed models that have an operation without a price at any channel, in list order. Other ids
-    that match a pattern of the config are unknown here.
-    """
+    """Return the listed models with an operation without a price at any channel; ids of patterns are unknown here."""
     return tuple(model.id for model in router.models() if is_unpriced(router, model.id))
 
 

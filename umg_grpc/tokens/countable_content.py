@@ -36,9 +36,7 @@ def request_pieces(request: pb.GenerateRequest, message_tokens: int) -> Iterator
 
 
 def part_pieces(parts: Iterable[pb.Part]) -> Iterator[Piece]:
-    """Yield the countable pieces of message parts: all that the model reads, without ids, sources and log
-    probabilities.
-    """
+    """Yield the countable pieces of message parts: all that models read, without ids, sources and log probabilities."""
     for part in parts:
         yield from _part_pieces(part)
 
@@ -90,9 +88,7 @@ def _media_pieces(media: pb.MediaPart) -> Iterator[Piece]:
 
 
 def _reasoning_pieces(part: pb.Part) -> Iterator[Piece]:
-    """Yield the countable pieces of a reasoning part. Reasoning of earlier messages counts too, though some providers
-    drop it.
-    """
+    """Yield the pieces of a reasoning part. Reasoning of earlier messages counts, though some providers drop it."""
     reasoning = "".join(part.reasoning.texts)
     if reasoning:
         yield reasoning
@@ -117,9 +113,7 @@ def _server_result_pieces(result: pb.ServerToolResult) -> Iterator[Piece]:
 
 
 def _tool_pieces(tool: pb.Tool) -> Iterator[Piece]:
-    """Yield the declaration of a tool as the caller wrote it. A tool that the provider runs counts as its name, since
-    its declaration is not known.
-    """
+    """Yield a tool's declaration as the caller wrote it; of a tool that the provider runs, only the name is known."""
     match tool.WhichOneof("kind"):
         case "function":
             yield tool.function.name

@@ -18,9 +18,7 @@ Value = str | float | list["Value"]
 
 
 def weights(package: str) -> Path | None:
-    """Return the path of the GGUF file (the weights of a model) in an installed Python package, without importing it;
-    None if the package or the file does not exist.
-    """
+    """Return the path of the GGUF file (weights) in an installed package, without an import; None if there is none."""
     spec = find_spec(package)
     folders = (spec.submodule_search_locations or ()) if spec else ()
     return next((file for folder in folders for file in sorted(Path(folder).glob("*.gguf"))), None)

@@ -46,9 +46,7 @@ def _document(data: bytes) -> int | str:
 
 
 def _seconds(data: bytes) -> float:
-    """Return the length of audio in seconds: for WAV by the byte rate in its header, otherwise estimated at 128
-    kbit/s.
-    """
+    """Return the length of audio in seconds: by the byte rate in a WAV header, otherwise estimated at 128 kbit/s."""
     bytes_per_second = AUDIO_BYTES_PER_SECOND
     if data[:4] == b"RIFF" and data[8:16] == b"WAVEfmt " and len(data) >= 44:
         bytes_per_second = struct.unpack_from("<I", data, 28)[0] or AUDIO_BYTES_PER_SECOND

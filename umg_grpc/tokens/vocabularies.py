@@ -41,9 +41,7 @@ BY_TOKENIZER = {"smollm2": CountingRules("smollm2", message_tokens=5, response_t
 
 
 def counting_rules(family: str, tokenizer: str | None) -> CountingRules:
-    """Return the rules for a configured `tokenizer` or, if it is None, for a model family (`famO`, `famC`); an
-    unknown family has the rules of `famO`.
-    """
+    """Return the rules of `tokenizer` or, if it is None, of a model family; an unknown family has those of `famO`."""
     if tokenizer is not None:
         return BY_TOKENIZER.get(tokenizer, CountingRules(tokenizer))
     return FAMILY_TOKENIZERS.get(family, DEFAULT_RULES)

@@ -25,9 +25,7 @@ def is_loaded(vocabulary: str) -> bool:
 
 
 def load(vocabulary: str) -> "AnyTokenizer":
-    """Return the tokenizer with the vocabulary of this name. The first call takes 10-200 ms and 6-50 MiB of memory.
-    Thread-safe. Raise ValueError for an unknown name.
-    """
+    """Return a vocabulary's tokenizer. Thread-safe; a first call takes 10-200 ms, 6-50 MiB. Raise ValueError."""
     if (tokenizer := _loaded.get(vocabulary)) is not None:
         return tokenizer
     with _lock:

@@ -71,9 +71,7 @@ def region_rates(base: Row, rows: Mapping[str, Row], usual: Decimal) -> Iterator
 
 
 def _sizes(base: Mapping[str, str], prices: Mapping[str, str]) -> dict[str, str]:
-    """Return a region's prices by size. A size that only the row of all regions has gets its price there, times the
-    highest factor among the common sizes.
-    """
+    """Return a region's prices by size; a size without one has that of all regions times the highest common factor."""
     common = base.keys() & prices.keys()
     factor = max((Decimal(prices[size]) / Decimal(base[size]) for size in common), default=Decimal(1))
     lacking = {

@@ -73,9 +73,7 @@ def audio_file(samples: bytes, rate: int, audio_format: str, comment: str = "") 
 
 
 def duration_seconds(data: bytes) -> float | None:
-    """Return the duration of the audio in a file; None for a file that cannot be read. It takes some milliseconds, or
-    longer for a file whose head states no duration.
-    """
+    """Return the seconds of audio in a file; None if unreadable. Takes milliseconds, more if no head states them."""
     import av
 
     try:

@@ -182,9 +182,7 @@ def decode_input_audio(data: str, audio_format: str, media: pb.MediaPart, field:
 
 
 def encode_input_audio(media: pb.MediaPart) -> JsonObject | None:
-    """Return audio as a content part `input_audio`. None for other media, for audio without bytes, and for a media type
-    that the member cannot name.
-    """
+    """Return audio as a part `input_audio`; None for other media, without bytes, and for a type that it cannot name."""
     if media.kind != pb.MEDIA_KIND_AUDIO or not media.HasField("data") or media.mime_type not in _AUDIO_FORMATS:
         return None
     audio = {"data": pybase64.b64encode_as_string(media.data), "format": _AUDIO_FORMATS[media.mime_type]}

@@ -125,9 +125,7 @@ class _OpenCandidate:
 
 
 class StopCutter:
-    """State machine that ends the candidates of one event stream at local stop sequences. Text is held back only while
-    it may begin a stop sequence.
-    """
+    """State machine that ends candidates of a stream at local stop sequences. It holds back text that may begin one."""
 
     def __init__(self, sequences: tuple[str, ...], candidate_count: int) -> None:
         self._sequences = sequences

@@ -54,8 +54,6 @@ beta that only changes limits, costs or the form of the response.
 
 
 def betas_without_field(header: str) -> list[str]:
-    """Return the beta features in a header (separated by commas) that no field of the body uses. They are lost when the
-    request is translated to another format.
-    """
+    """Return the beta features in a header that no field of a body uses: translations to other formats lose them."""
     named = [name for part in header.split(",") if (name := part.strip())]
     return [name for name in named if not BETA_FEATURES.get(name)]

@@ -9,9 +9,7 @@ from umg_grpc.wire.core.json_decoding import invalid
 
 @dataclass(frozen=True)
 class PageBoundary:
-    """Boundary between two pages of a model list: the position before the first model id that is not less than `id`. It
-    stays valid when the list changes.
-    """
+    """Boundary in a model list before the first id that is not less than `id`. It stays valid when the list changes."""
 
     id: str = ""
     back: bool = False
@@ -35,9 +33,7 @@ def encode_token(boundary: PageBoundary) -> str:
 
 
 def decode_token(token: str) -> PageBoundary:
-    """Return the boundary that a `page_token` encodes; the start of the list for "". Raise UmgError(INVALID_FIELD) for
-    a text that is no token of the gateway.
-    """
+    """Return the boundary in a `page_token`; the list's start for "". Raise UmgError(INVALID_FIELD) for other texts."""
     if not token:
         return PageBoundary()
     try:

@@ -10,9 +10,7 @@ class PromptMark(NamedTuple):
 
     content: int
     parts: int
-    """Number of parts of the turn before the mark. 0 for a mark at the end of the previous turn or, in the first turn,
-    of the instructions and tools.
-    """
+    """Number of parts of the turn before the mark; 0: end of the previous turn, or of the instructions and tools."""
     is_long: bool
     """Whether its lifetime is an hour."""
 

@@ -12,9 +12,7 @@ SUMMARY_TYPE: Final = "compaction"
 
 
 class ClearToolUses(Struct, frozen=True, kw_only=True):
-    """Edit that removes the results of the oldest tool calls once the prompt, or the number of calls, is above a
-    trigger.
-    """
+    """Edit that removes the results of the oldest tool calls above a trigger: size of the prompt or number of calls."""
 
     type: str
     trigger_tokens: int | None = 100_000

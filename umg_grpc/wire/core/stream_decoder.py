@@ -38,9 +38,7 @@ class Splitter(Protocol):
 
 
 class _Decoder:
-    """Decoder of one provider's stream: request, splitter, end of the response, and a failure. A failure after output
-    in the same read is raised by the next call.
-    """
+    """Decoder of one provider's stream. A failure after output in the same read is raised by the next call."""
 
     done = False  # whether the end of the response was received
     _started = False  # whether the event or frame that starts the response was decoded

@@ -9,9 +9,7 @@ MAX_INPUT_CHARACTERS = 4 << 20
 
 
 class Pieces:
-    """Text received in pieces, which are joined from time to time. Small pieces take ten times their size in memory,
-    and a million of them are slow to release.
-    """
+    """Text in pieces, joined from time to time, since small pieces take ten times their size and long to release."""
 
     __slots__ = ("_blocks", "_last", "size")
 

@@ -77,9 +77,7 @@ class _FreeText(Struct):
 
 
 def free_text(arguments: str) -> str:
-    """Return the text for a custom tool: the member `input` in `arguments`, which are those of the function that
-    replaces the tool. Without this member it is `arguments`.
-    """
+    """Return a custom tool's text: the member `input` of its function's arguments, or all of them if there is none."""
     try:
         return msgspec.json.decode(arguments, type=_FreeText).input
     except (ValueError, RecursionError):

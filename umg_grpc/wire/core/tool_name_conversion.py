@@ -15,9 +15,7 @@ from umg_grpc.wire.dropped_fields_report import Report
 
 @dataclass(frozen=True)
 class NameRules:
-    """Rules of a format's providers for tool names: a pattern of accepted names, a pattern of rejected characters, and
-    the maximum of characters.
-    """
+    """Rules of providers for tool names: patterns of accepted names and of rejected characters, and maximum length."""
 
     name: re.Pattern[str]
     illegal: re.Pattern[str]

@@ -81,9 +81,7 @@ class Fields:
         return [_path(*path) for path in self._unknown(body) if path[0] is not None]
 
     def unknown(self, body: bytes) -> Sequence[str]:
-        """Return the paths of the unknown fields of a JSON body, at most `MAX_PATHS`: fields that are not null and that
-        no struct declares. `type` is always known.
-        """
+        """Return the paths, at most `MAX_PATHS`, of non-null fields that no struct declares, other than `type`."""
         return [_path(*path) for path in self._unknown(body)]
 
     def _unknown(self, body: bytes) -> Sequence[tuple[FieldPath, str]]:

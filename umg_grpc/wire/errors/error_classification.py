@@ -126,9 +126,7 @@ class ClassificationRow:
     page: bool = False  # whether the error must be a page (`ProviderError.page`)
 
     def fits(self, status: int, error: ProviderError, waits: bool) -> bool:
-        """Return whether an error with an HTTP status satisfies all conditions of the row. `waits`: whether the
-        provider states the time to wait before another attempt.
-        """
+        """Return whether an error satisfies all conditions. `waits`: whether the provider states a time to wait."""
         if self.statuses and status not in self.statuses:
             return False
         if self.waits not in (None, waits) or self.named not in (None, bool(error.field)) or self.page > error.page:

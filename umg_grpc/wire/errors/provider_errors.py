@@ -68,9 +68,7 @@ def read_response(decoder: msgspec.json.Decoder[Decoded], body: bytes) -> Decode
 
 
 def no_response(body: bytes, table: Table = DEFAULT_TABLE, *, too_long: str = "messages") -> UmgError:
-    """Return the error for a response with status 200 but without output: the error that it states, as some providers
-    do (`base_resp`, `error_msg`), else UPSTREAM_FAILED.
-    """
+    """Return the error that a response with status 200 states instead of output (`base_resp`), or UPSTREAM_FAILED."""
     return failure_in_response(body, table, too_long=too_long) or unreadable(NO_RESPONSE)
 
 

@@ -1,6 +1,4 @@
-"""Adaptation to rejections: the restriction (`Quirks`) with which a rejected request is encoded again. The table of
-losses decides whether that is allowed.
-"""
+"""Adaptation to rejections: restrictions (`Quirks`) to encode a request again, if the table of losses allows it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
@@ -48,9 +46,7 @@ class Mended(NamedTuple):
     """Value or limit that was rejected; "" for every value."""
     quirks: Quirks
     lasting: bool
-    """Whether the restriction applies to other requests, too. False if it was derived from a value without effect, or
-    if the request contains the message of the error.
-    """
+    """Whether it applies to other requests: not from a value without effect, nor if a request contains the message."""
 
 
 def mend(protocol: str, refused: Iterable[Refused], sent: bytes, written: Quirks) -> list[Mended]:

@@ -246,9 +246,7 @@ def _response_format(decoded: ImageBody, notes: RequestNotes) -> "pb.ImageRespon
 
 
 def decode_flat(decoded: ImageBody, request: pb.GenerateImageRequest, notes: RequestNotes) -> None:
-    """Decode the options and the conversation of a body with all fields at the top level, into `request`. `notes`:
-    receives facts about fields without a canonical form.
-    """
+    """Decode the options and the conversation of a flat body. `notes`: gets facts without a canonical form."""
     for name in SAME_NAMES:
         if (value := getattr(decoded, name)) is not None:
             setattr(request, name, value)

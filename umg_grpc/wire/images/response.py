@@ -11,9 +11,7 @@ from umg_grpc.wire.core.undecoded_base64_files import EncodedFiles
 from umg_grpc.wire.unary_format_interface import ClientShape
 
 STEP_BYTES = 384 << 10
-"""Bytes of a file that are encoded at once, in a tenth of a millisecond. It is a multiple of 3, so that only the last
-step of a file has base64 padding.
-"""
+"""Bytes of a file encoded at once, in a tenth of a millisecond; a multiple of 3, so that only the end has padding."""
 _FORMATS = {"image/png": "png", "image/jpeg": "jpeg", "image/webp": "webp"}
 
 

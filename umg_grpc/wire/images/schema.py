@@ -138,9 +138,7 @@ class KnownImageBody(ImageBody, forbid_unknown_fields=True):
 
 
 NEWER_MEMBERS = frozenset({"complexity", "frame_count", "frame_duration_ms", "svg"})
-"""Members for newer models of OpenAI (openai 3.57.0, types/image_generate_params.py). They have no canonical field:
-providers of the protocol `images` get them unchanged.
-"""
+"""Members for newer models of OpenAI (openai 3.57.0, types/image_generate_params.py), which are sent unchanged."""
 
 
 class StreamChoice(Struct):

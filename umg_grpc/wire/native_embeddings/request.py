@@ -181,9 +181,7 @@ def _rebuild_single(body: bytes, name: str) -> bytes:
 
 
 def _rebuild_batch(body: bytes, name: str) -> bytes:
-    """Return a caller's batch body with the provider's model id `name` in every input. Providers require it, although
-    the specification of texts does not.
-    """
+    """Return a batch body with the provider's model id `name` in every input, which providers require."""
     fields = parse(dict[str, Raw], body)
     if "model" in fields:
         fields["model"] = Raw(msgspec.json.encode(name))

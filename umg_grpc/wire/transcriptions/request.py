@@ -1,6 +1,4 @@
-"""Requests of transcriptions and translations: decoding of a caller's form, and encoding of the canonical request as a
-form for a provider.
-"""
+"""Transcription requests: decoding of a caller's form, and encoding of the canonical request as a provider's form."""
 
 import math
 import re

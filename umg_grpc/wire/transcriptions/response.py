@@ -127,9 +127,7 @@ def decode_response(body: bytes, request: pb.TranscribeRequest, pass_: bool) -> 
 
 
 def read_headers(response: pb.TranscribeResponse, headers: Mapping[str, str]) -> None:
-    """Raise UmgError(UPSTREAM_FAILED) for the media type of an HTML page, which failed proxies and servers send with
-    status 200. `response` has no effect.
-    """
+    """Raise UmgError(UPSTREAM_FAILED) for an HTML page, which failed proxies and servers send with status 200."""
     if normal_mime(headers.get("content-type", "")) == PAGE_TYPE:
         raise unreadable(f": it is {PAGE_TYPE}")
 

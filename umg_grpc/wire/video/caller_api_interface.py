@@ -44,9 +44,7 @@ class EntryFormat:
     decode_form: Callable[[list[FormPart], Mapping[str, str]], pb.CreateVideoTaskRequest] | None = None
     """`decode_create` for a `multipart/form-data` body; None for an API without forms."""
     decode_posted_query: Callable[[bytes, Mapping[str, str]], pb.GetVideoTaskRequest | None] | None = None
-    """(JSON body, parameters) -> look-up of a task, or None if the body is a submission. Only for an API with one path
-    for submissions and queries; None for all others.
-    """
+    """(JSON body, parameters) -> look-up, or None for a submission, if both have one path; None for other APIs."""
     notifies: bool = False
     """Whether a request may contain a `callback_url`, to which the gateway sends notifications about the task."""
     key_headers: tuple[str, ...] = ()

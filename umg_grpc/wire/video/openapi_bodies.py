@@ -43,9 +43,7 @@ def queried_task(face: str) -> EncodedBody:
 
 
 def created_task(face: str) -> object:
-    """Return the response to a submission by the HTTP API `face` for videos. It is one of several if the API has the
-    query of a task at the same path.
-    """
+    """Return the response to a submission by the API `face`; one of several if queries have the same path."""
     codec = VIDEO_FACES[face]
     if codec.encode_created is codec.encode_task:
         return queried_task(face)

@@ -43,9 +43,7 @@ class ProviderTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderResult:
-    """One result file of a finished task. Exactly one of `url`, `data` and `needs_key` is set, or both `url` and
-    `needs_key`: then the file may be at either address.
-    """
+    """File of a finished task. One of `url`, `data` and `needs_key` is set; `url` and `needs_key` are alternatives."""
 
     variant: "pb.VideoVariant.ValueType" = pb.VIDEO_VARIANT_VIDEO
     url: str = ""
@@ -72,8 +70,6 @@ class ProviderStatus:
     error: pb.VideoTaskError | None = None
     """Reason of a failure or cancellation, without the provider's hosts, keys and account ids; None in other states."""
     usage: pb.VideoUsage | None = None
-    """Usage of a succeeded task; None in other states. `output_seconds` is 0 if the provider does not report it; the
-    requested length is charged then.
-    """
+    """Usage of a succeeded task, else None. If `output_seconds` is 0 (not known), the requested length is charged."""
     unknown_word: str = ""
     """Provider's word for a state that the codec does not recognize, for the log."""

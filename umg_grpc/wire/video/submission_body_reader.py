@@ -95,9 +95,7 @@ class CreateBody:
         return self.request.model
 
     def nested(self, name: str) -> Members:
-        """Remove an object from the body, and return its members without null ones; an empty dict if it is absent. In a
-        form the object is a string with JSON.
-        """
+        """Remove an object, and return its members that are not null; {} if absent. In a form it is a JSON text."""
         raw = self.take(name)
         if raw is None:
             return {}
@@ -144,9 +142,7 @@ class CreateBody:
         self._extra |= members if not at else {at: Raw(msgspec.json.encode(members))} if members else {}
 
     def keep_open_length(self, members: Members) -> None:
-        """Keep the length -1 as an additional field: with it some vendors' models select the length. No parameter has
-        it.
-        """
+        """Keep the length -1, by which vendors' models select the length, as additional field: no parameter has it."""
         if (chosen := members.get(LENGTH_MEMBER)) is not None and bytes(chosen) == MODEL_DECIDES:
             self.keep({LENGTH_MEMBER: members.pop(LENGTH_MEMBER)})
 

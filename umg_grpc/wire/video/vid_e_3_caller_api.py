@@ -81,9 +81,7 @@ def _read_media(given: CreateBody, raw: Raw, name: str) -> None:
 
 
 def decode_query(parameters: Mapping[str, str]) -> pb.GetVideoTaskRequest:
-    """Return the look-up of one task by the query parameters. Raise UmgError unless there is exactly one id, either the
-    gateway's or the caller's.
-    """
+    """Return the look-up by the one id in the query, the gateway's or the caller's. Raise UmgError if none or more."""
     ids, external = parameters.get("task_ids"), parameters.get("external_task_ids")
     if ids is not None and external is not None:
         raise invalid("external_task_ids", "send either task_ids or external_task_ids")

@@ -177,9 +177,7 @@ def _check_media(request: pb.CreateVideoTaskRequest, rules: Rules) -> None:
 
 
 def _check_kind(request: pb.CreateVideoTaskRequest, images: list[pb.VideoMedia]) -> None:
-    """Raise UmgError for input media that contradict the kind of task, or that exceed the limits of omni models. Below
-    `/vidE` the kind is part of the path.
-    """
+    """Raise UmgError for media that contradict the kind of task (or path below `/vidE`) or exceed limits of omni."""
     media = request.parameters.media
     omni = request.model.endswith("-omni")
     if (

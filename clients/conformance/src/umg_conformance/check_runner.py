@@ -67,9 +67,7 @@ class Runner:
     """Variables of options."""
 
     async def run(self, file: CheckFile) -> AsyncIterator[Result]:
-        """Make a check file's calls, and yield the result of each check. If the first call shows that the server lacks
-        the wire format, all further checks are skipped.
-        """
+        """Make a file's calls and yield the result of each check; skip the checks of a format that the server lacks."""
         variables: dict[str, object] = {**file.values, **self.values}
         for name, kind in file.models.items():
             if kind in self.models:

@@ -1,6 +1,4 @@
-"""Command `umg-conformance`, also `umg conformance` of the gateway, and its flags. The docstring of the function is the
-help text that users see.
-"""
+"""Command `umg-conformance`, also `umg conformance`, with its flags; the docstring of its function is the help text."""
 
 import sys
 from pathlib import Path

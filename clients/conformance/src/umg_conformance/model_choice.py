@@ -43,9 +43,7 @@ def parse_options(options: Sequence[str]) -> dict[str, str]:
 
 
 def choose(listed: Sequence[str], chosen: Mapping[str, str]) -> dict[str, str]:
-    """Return the models by kind; kinds without a model are absent. `listed`: the server's model list; `chosen`: models
-    from options, which have precedence.
-    """
+    """Return kind -> model, for kinds with one, from the options (`chosen`) or else the server's list (`listed`)."""
     found: dict[str, str] = {}
     for name, kind in kinds().items():
         candidates = [model for model in listed if not any(re.search(pattern, model) for pattern in kind.avoid)]

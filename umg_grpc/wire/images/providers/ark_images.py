@@ -261,9 +261,7 @@ _EVENT = msgspec.json.Decoder(Event)
 
 
 class ArkStreamDecoder(EventDecoder):
-    """Decoder of a stream of `image_generation.*` events of families `imgA` and `imgB`. Here `partial_succeeded` is a
-    finished image of a group, not a draft.
-    """
+    """Decoder of `image_generation.*` events of `imgA` and `imgB`; `partial_succeeded` is a finished group image."""
 
     def decode_event(self, event: SseEvent, data: bytes, message: pb.StreamGenerateImageResponse) -> None:
         read = read_response(_EVENT, data)

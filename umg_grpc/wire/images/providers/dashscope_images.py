@@ -175,9 +175,7 @@ CODE_STATUSES = (
     (NO_MODEL, 404),
     (re.compile(r"^(?:Invalid|Missing|BadRequest|UnsupportedOperation)"), 400),
 )
-"""(pattern of an error code in a response with status 200 or in a failed task, HTTP status of failed responses with
-that code). A code without a row counts as status 500.
-"""
+"""(pattern of a code in a response with status 200 or a failed task, status of failures with it); 500 without a row."""
 SYNC_REFUSED = re.compile(r"not support synchronous calls?", re.IGNORECASE)
 
 

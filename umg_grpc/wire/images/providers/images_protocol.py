@@ -31,9 +31,7 @@ SUPPORTED_FIELDS = frozenset({*OPTION_MEMBERS, "size", "output_mime_type", "inpu
 INPUT_FIDELITIES = ("low", "high")
 """Values of `input_fidelity` that the provider accepts. The specification's `auto` and `medium` are dropped."""
 MAX_FILE_BYTES = 50 << 20
-"""Maximum bytes of an input image (openai 3.57.0, types/image_edit_params.py). For neutral models, the specification
-has a lower limit.
-"""
+"""Maximum bytes of an input image (openai 3.57.0, types/image_edit_params.py); neutral models have a lower limit."""
 PROTOCOL_NAMES = ("images",)
 """Formats of callers whose fields without a canonical form are forwarded, since the provider may accept them."""
 

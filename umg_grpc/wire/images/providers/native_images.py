@@ -153,9 +153,7 @@ _BODY_DECODER = msgspec.json.Decoder(ResponseBody)
 NOT_BLOCKED = frozenset(
     {"STOP", "MAX_TOKENS", "OTHER", "IMAGE_OTHER", "NO_IMAGE", "FINISH_REASON_UNSPECIFIED", "MALFORMED_FUNCTION_CALL"}
 )
-"""Values of `finishReason` in a response without an image for which another attempt may succeed. All other values mean
-that the content was refused.
-"""
+"""Values of `finishReason` without an image that do not mean refused content, so that another attempt may succeed."""
 UNBLOCKED_PROMPTS = frozenset({"", "BLOCK_REASON_UNSPECIFIED", "OTHER"})
 
 

@@ -76,9 +76,7 @@ def set_bytes(image: pb.Image, encoded: Raw) -> None:
 
 
 def bytes_of(encoded: Raw) -> bytes:
-    """Return the bytes of base64 or of a data URL, which some providers send. Raise UmgError(UPSTREAM_FAILED) for any
-    other value.
-    """
+    """Return the bytes of base64 or of a data URL. Raise UmgError(UPSTREAM_FAILED) for any other value."""
     text = memoryview(encoded)
     if not is_text(encoded):
         raise unreadable(NO_IMAGES)

@@ -65,9 +65,7 @@ class EventDecoder(ABC):
     def start(
         self, message: pb.StreamGenerateImageResponse, seconds: float | None, quality: str = "", background: str = ""
     ) -> None:
-        """Add the event `started` to `message` if it was not sent before. `seconds`: creation time of the images in
-        Unix seconds; None if the provider does not state it.
-        """
+        """Add the event `started` once. `seconds`: creation time in Unix seconds; None if the provider states none."""
         if not self._started:
             self._started = True
             started = message.events.add().started

@@ -1,6 +1,4 @@
-"""Protocol of an image provider that is another Unified Model Gateway. Generations are sent as JSON with the fields of
-all model families, edits and variations as forms.
-"""
+"""Protocol of another Unified Model Gateway: generations as JSON of all families, edits and variations as forms."""
 
 from dataclasses import replace
 

@@ -52,9 +52,7 @@ def rows(reason: "pb.ErrorReason.ValueType", failure: Failure, *codes: str) -> C
 
 
 def refused(status: int, headers: Mapping[str, str], error: ProviderError, table: Table = ()) -> UmgError:
-    """Return the error of a failed call. The rows of `table` classify it or, if none matches, the rows that all
-    protocols share. `headers`: by lower-case name.
-    """
+    """Return a failed call's error by the rows of `table`, else of all protocols. `headers`: by lower-case name."""
     found = from_provider(status, error, headers, too_long=PROMPT_FIELD, table=(*table, *DEFAULT_TABLE))
     found.message = _without_names(found.message)
     return found

@@ -181,9 +181,7 @@ def implied_resolution(
 
 
 def report_size(submission: Submission, resolution: str, ratio: str, report: Report) -> None:
-    """Report a size in pixels that the sent resolution and ratio express only in part, or differently. A neutral
-    model's sizes are names of ratios, and are not reported.
-    """
+    """Report a size in pixels that resolution and ratio do not express exactly, unless a neutral model's: a ratio."""
     size = submission.request.parameters.size
     if not size or is_neutral(submission):
         return

@@ -164,9 +164,7 @@ def refuse_failed(protocol: str, body: bytes, headers: Mapping[str, str], table:
 
 
 def is_failure(word: str) -> bool:
-    """Return whether the state `word` in the response to a submission means that the task ended without a video.
-    `unknown` does not: `vidC` uses it for tasks of long ago.
-    """
+    """Return whether a state in the response to a submission means failure; `unknown` is `vidC`'s for old tasks."""
     return meaning_of(word, ALL_PROTOCOLS) in ("failed", "cancelled", "expired")
 
 

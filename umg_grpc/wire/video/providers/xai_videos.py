@@ -56,9 +56,7 @@ ASPECT_RATIOS = ("16:9", "9:16", "1:1", "4:3", "3:4", "3:2", "2:3")
 RESULT_SECONDS = 3600
 """Assumed lifetime of a result URL in seconds; the vendor calls it temporary only, so the gateway copies the file."""
 STATE_WORDS = {"pending": "in_progress"}
-"""xAI's word for a task that has not ended -> word of `vidA`. It counts as running, not as queued, because an earlier
-response without a body already meant running.
-"""
+"""xAI's word -> word of `vidA`. It means running, not queued, as an earlier response without a body did."""
 RUNNING_STATUS = 202
 """HTTP status of a query while the task runs, with or without a body."""
 
