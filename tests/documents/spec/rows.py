@@ -260,7 +260,7 @@ CHAT = _rows(
     ("stream", "test_chat_field_stream"),
     ("max_tokens", "test_chat_field_max_tokens"),
     ("top_p 0-1", "test_chat_field_top_p"),
-    ("tools", "test_chat_field_tools", "test_chat_field_tools_of_an_unknown_type_are_refused_by_name"),
+    ("tools", "test_chat_field_tools", "test_readings_6_an_unknown_type_is_refused_and_named"),
     ("tool_choice", "test_chat_field_tool_choice"),
     ("response_format", "test_chat_field_response_format"),
     (
@@ -373,7 +373,7 @@ RESPONSES = _rows(
     ),
     ("instructions", "test_responses_field_instructions"),
     ("max_output_tokens", "test_responses_field_max_output_tokens"),
-    ("stream", "test_responses_field_stream", "test_responses_stream_refused_is_json"),
+    ("stream", "test_responses_field_stream"),
     ("temperature 0-2, default 1.0", "test_responses_field_temperature"),
     ("top_p 0-1, default 0.98", "test_responses_field_top_p"),
     (
@@ -466,7 +466,7 @@ MESSAGES = _rows(
     ("temperature 0-1", "test_messages_field_temperature"),
     ("top_p 0-1", "test_messages_field_top_p"),
     ("top_k", "test_messages_field_top_k"),
-    ("stream", "test_messages_field_stream", "test_messages_stream_refused_is_json"),
+    ("stream", "test_messages_field_stream"),
     ("stop_sequences", "test_messages_field_stop_sequences"),
     (
         "tools: function tool",
@@ -505,7 +505,7 @@ MESSAGES = _rows(
     ),
     (
         "rule 4: minimum sizes 1024 and 2048",
-        "test_messages_rule_4_the_minimum_size_is_1024_or_2048_tokens",
+        "test_limits_prompt_cache_minimum_sizes",
     ),
     (
         "rule 4: cache reads are told apart, in every format",
@@ -673,13 +673,13 @@ EVENTS = _rows(
     (
         "1: native lines",
         "test_events_1_native_lines_are_json_with_parts",
-        "test_events_1_native_lines_have_all_counters",
+        "test_readings_7_native_answers_have_all_counters_and_ratings",
     ),
     (
         "2: chat chunks with deltas",
         "test_events_2_chat_chunks",
         "test_events_2_chat_usage_is_a_last_chunk_when_requested",
-        "test_events_2_chat_deltas_are_content_or_reasoning_content",
+        "test_chat_response_stream_deltas",
     ),
     (
         "3: responses events, named as their types",
@@ -688,10 +688,10 @@ EVENTS = _rows(
         "test_events_3_an_answer_cut_by_its_limit_is_incomplete",
     ),
     ("3: response.created", "test_events_3_response_created"),
-    ("3: response.in_progress", "test_events_3_response_in_progress"),
+    ("3: response.in_progress", "test_states_in_progress_becomes_completed_with_usage"),
     ("3: response.output_item.added", "test_events_3_response_output_item_added"),
     ("3: response.output_text.delta", "test_events_3_response_output_text_delta"),
-    ("3: response.output_text.done", "test_events_3_response_output_text_done"),
+    ("3: response.output_text.done", "test_responses_rule_3_the_done_event_has_the_full_text"),
     ("3: response.output_item.done", "test_events_3_response_output_item_done"),
     ("3: response.completed", "test_events_3_response_completed"),
     (
@@ -764,14 +764,30 @@ ERRORS = _rows(
 LIMITS = [
     *_rows(
         "Limits",
-        ("temperature", "test_limits_temperature"),
-        ("top_p", "test_limits_top_p"),
-        ("messages max_tokens", "test_limits_messages_max_tokens"),
-        ("messages thinking.budget_tokens", "test_limits_messages_thinking_budget"),
+        (
+            "temperature",
+            "test_generation_config_temperature",
+            "test_chat_field_temperature",
+            "test_responses_field_temperature",
+            "test_messages_field_temperature",
+        ),
+        (
+            "top_p",
+            "test_generation_config_top_p",
+            "test_chat_field_top_p",
+            "test_responses_field_top_p",
+            "test_messages_field_top_p",
+        ),
+        ("messages max_tokens", "test_messages_field_max_tokens"),
+        ("messages thinking.budget_tokens", "test_messages_field_thinking_budget_tokens"),
         ("prompt cache minimum size", "test_limits_prompt_cache_minimum_sizes"),
-        ("prompt cache lifetime", "test_limits_prompt_cache_lifetimes"),
-        ("web search max_uses", "test_limits_web_search_max_uses"),
-        ("image token estimate", "test_limits_image_token_estimate"),
+        (
+            "prompt cache lifetime",
+            "test_messages_rule_4_a_marked_block_is_cached_and_read",
+            "test_messages_rule_4_persistent_is_kept_for_an_hour",
+        ),
+        ("web search max_uses", "test_messages_field_tools_web_search"),
+        ("image token estimate", "test_count_rule_each_image_is_about_1000"),
     ),
     *_rows(
         "Versioning",
@@ -781,8 +797,8 @@ LIMITS = [
         ),
         ("native embedding under /v1beta and /v1", "test_native_embeddings_live_under_both_roots"),
         ("the others under /v1", "test_versioning_other_operations_live_under_v1_only"),
-        ("api-version is a dated label", "test_versioning_responses_accepts_a_dated_api_version"),
-        ("versions are in the model id", "test_versioning_model_versions_are_in_the_id"),
+        ("api-version is a dated label", "test_responses_query_api_version_is_accepted"),
+        ("versions are in the model id", "test_native_response_model_version_and_create_time"),
         ("unknown query parameters are ignored", "test_versioning_unknown_query_parameters_are_ignored"),
     ),
 ]
@@ -795,7 +811,7 @@ READINGS = _rows(
         "test_readings_1_values_are_never_clamped_or_ignored",
     ),
     ("2: credentials", "test_authentication_3_a_key_header_counts_on_its_own_paths_only"),
-    ("3: error bodies", "test_readings_3_every_error_carries_a_message"),
+    ("3: error bodies", "test_errors_status_400", "test_errors_status_401", "test_errors_status_404_of_a_wrong_path"),
     (
         "4: unknown model, refused streams, failures of a provider",
         "test_errors_status_404_for_an_unknown_model",
@@ -851,7 +867,7 @@ READINGS = _rows(
         "test_readings_13_the_response_object_has_every_field_of_the_sdk_type",
     ),
     ("13: background", "test_readings_13_background_is_refused_by_name"),
-    ("13: bare items form one turn", "test_readings_13_bare_items_form_one_turn"),
+    ("13: bare items form one turn", "test_responses_field_input_text_image_and_file"),
     (
         "14: messages",
         "test_readings_14_a_tool_turn_keeps_its_thinking",

@@ -442,12 +442,6 @@ async def test_responses_input_tokens_counts_without_a_call(gateway: ApiClient, 
     assert responses.error(await gateway.post("/v1/responses/input_tokens", responses.body(model="famO-9")), 404)
 
 
-async def test_responses_stream_refused_is_json(responses: Responses) -> None:
-    reply = await responses.post({"stream": True, "temperature": 3})
-    assert responses.error(reply, 400)["param"] == "temperature"
-    assert reply.headers["content-type"].startswith("application/json")
-
-
 async def test_responses_stream_of_a_function_call(responses: Responses) -> None:
     frames = await responses.stream({"tools": NESTED}, text=TOOL_QUESTION)
     kinds = [frame.event.removeprefix("response.") for frame in frames if not frame.event.endswith(".delta")]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.documents.spec.callers import PNG, Chat, Messages, Native, Responses, frames_of, lasting
+from tests.documents.spec.callers import Chat, Messages, Native, Responses, lasting
 from tests.support.callers.api import ApiClient
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -56,19 +56,6 @@ async def test_versioning_other_operations_live_under_v1_only(gateway: ApiClient
         assert (await gateway.post(path, chat.body())).status == 404
 
 
-async def test_versioning_responses_accepts_a_dated_api_version(gateway: ApiClient, responses: Responses) -> None:
-    usual = lasting(await responses.answer())
-    reply = await gateway.post("/v1/responses?api-version=2025-04-01-preview", responses.body())
-    assert lasting(reply.body) == usual
-    streamed = await gateway.post("/v1/responses?api-version=2025-03-01", responses.body({"stream": True}))
-    assert responses.streamed_text(frames_of(streamed)) == responses.text(reply.body)
-
-
-async def test_versioning_model_versions_are_in_the_id(native: Native) -> None:
-    versions = ("famG-2.5-flash", "famG-2.5-pro", "famG-3-pro")
-    assert [(await native.answer(model=model))["modelVersion"] for model in versions] == list(versions)
-
-
 async def test_versioning_unknown_query_parameters_are_ignored(
     gateway: ApiClient, chat: Chat, responses: Responses, messages: Messages, native: Native
 ) -> None:
@@ -80,36 +67,6 @@ async def test_versioning_unknown_query_parameters_are_ignored(
             assert lasting(reply.body) == usual
 
 
-async def test_limits_temperature(chat: Chat, responses: Responses, messages: Messages, native: Native) -> None:
-    for face, field, most in (
-        (native, "generationConfig.temperature", 2),
-        (chat, "temperature", 2),
-        (responses, "temperature", 2),
-        (messages, "temperature", 1),
-    ):
-        await face.takes(field, 0, most)
-        await face.refuses(field, -0.001, most + 0.001)
-    assert (await responses.answer())["temperature"] == 1.0
-
-
-async def test_limits_top_p(chat: Chat, responses: Responses, messages: Messages, native: Native) -> None:
-    for face, field in ((native, "generationConfig.topP"), (chat, "top_p"), (responses, "top_p"), (messages, "top_p")):
-        await face.takes(field, 0, 1)
-        await face.refuses(field, -0.001, 1.001)
-    assert (await responses.answer())["top_p"] == 0.98
-
-
-async def test_limits_messages_max_tokens(messages: Messages) -> None:
-    await messages.refuses("max_tokens", 0, -1, None)
-    await messages.takes("max_tokens", 1)
-
-
-async def test_limits_messages_thinking_budget(messages: Messages) -> None:
-    field, fields = "thinking.budget_tokens", {"thinking.type": "enabled"}
-    await messages.refuses(field, 1024, 1, fields=fields)
-    await messages.takes(field, 1025, fields=fields)
-
-
 async def test_limits_prompt_cache_minimum_sizes(messages: Messages) -> None:
     """Check sizes just below and above the minimum, measured in the tokens that the response itself counts."""
     for model, least in (("famC-sonnet-4-5", 1024), ("famG-2.5-flash", 2048), ("famO-5-mini", 2048)):
@@ -118,26 +75,3 @@ async def test_limits_prompt_cache_minimum_sizes(messages: Messages) -> None:
             usage = (await messages.answer({"system": system}, model=model))["usage"]
             assert usage["cache_creation_input_tokens"] >= cached
             assert bool(usage["cache_creation_input_tokens"]) is bool(cached), (model, size)
-
-
-async def test_limits_prompt_cache_lifetimes(messages: Messages) -> None:
-    """Check the lifetimes that the response counts; expiry is tested with a clock, in tests/unit/umg_sandbox."""
-    for control, bucket in (("ephemeral", "ephemeral_5m_input_tokens"), ("persistent", "ephemeral_1h_input_tokens")):
-        fields = {"system": f"{control} " + "word " * 1100, "cache_control": {"type": control}}
-        usage = (await messages.answer(fields))["usage"]
-        assert usage["cache_creation"][bucket] == usage["cache_creation_input_tokens"] > 1024
-
-
-async def test_limits_web_search_max_uses(messages: Messages) -> None:
-    for uses in (None, 1, 2, 10, 100):
-        await messages.takes("tools", [{"type": "web_search_20250305", "name": "web_search", "max_uses": uses}])
-
-
-async def test_limits_image_token_estimate(gateway: ApiClient, messages: Messages) -> None:
-    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
-
-    async def count(*blocks: object) -> int:
-        spoken = {"messages": [{"role": "user", "content": [{"type": "text", "text": "Hi"}, *blocks]}]}
-        return int((await gateway.post("/v1/messages/count_tokens", messages.body(spoken))).body["input_tokens"])
-
-    assert await count(image, image) - await count() == 2000
