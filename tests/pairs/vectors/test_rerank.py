@@ -214,18 +214,6 @@ async def test_an_option_reaches_the_providers_that_know_it_and_is_reported_for_
 
 
 @pytest.mark.parametrize("gateway", ["http, in process", "grpc"], indirect=True)
-@every_provider
-async def test_relevant_spans_are_reported_where_they_are_enabled(name: str, gateway: Gateway) -> None:
-    made, servers = gateway
-    for by in RERANK_FACES:
-        result = await made.rerank(rerank_request(name, relevant_spans={"mode": "enabled"}), by)
-        assert (result.status, result.headers.get("x-umg-dropped")) == (200, "relevant_spans"), result
-        result = await made.rerank(rerank_request(name, relevant_spans={"mode": "disabled"}), by)
-        assert (result.status, result.headers.get("x-umg-dropped")) == (200, None), result
-    assert servers[name].refusals == []
-
-
-@pytest.mark.parametrize("gateway", ["http, in process", "grpc"], indirect=True)
 async def test_unknown_fields_are_reported_for_providers_of_another_format(gateway: Gateway) -> None:
     made, servers = gateway
     for by, name in (("rerank", "rerank v2"), ("rerank_v2", "jina")):
@@ -251,41 +239,6 @@ async def test_a_null_is_the_same_as_absence(gateway: Gateway) -> None:
 
 
 # --- the form of the documents
-
-
-@pytest.mark.parametrize("gateway", ["http, in process", "http, apart"], indirect=True)
-async def test_documents_have_the_form_of_the_callers_client(gateway: Gateway) -> None:
-    made, _ = gateway
-    text = DOCUMENTS[expected()[0][0]]
-    for headers, form in (
-        ({}, text),
-        ({"user-agent": "cohere/7.3.1"}, {"text": text}),
-        ({"user-agent": "cohere-ai/8.1.0"}, {"text": text}),
-        ({"x-fern-sdk-name": "cohere"}, {"text": text}),
-        ({"user-agent": "cohere/7.3.1", "x-umg-shape": "documented"}, text),
-        ({"x-umg-shape": "sdk"}, {"text": text}),
-        ({"user-agent": "curl/8.5.0"}, text),
-        ({"user-agent": "python-httpx/0.28"}, text),
-    ):
-        result = await made.rerank(rerank_request("jina", return_documents=True), **headers)
-        assert result.ranking[0][2] == form, headers
-        later = await made.rerank(rerank_request("jina", return_documents=True), "rerank_v2", **headers)
-        assert later.ranking[0][2] == {"text": text}, headers
-    wrong = await made.rerank(rerank_request("jina"), **{"x-umg-shape": "round"})
-    assert (wrong.status, wrong.field) == (400, "x-umg-shape")
-
-
-@pytest.mark.parametrize("gateway", ["http, in process"], indirect=True)
-async def test_an_answer_has_the_fields_of_the_document_and_of_the_clients(gateway: Gateway) -> None:
-    made, _ = gateway
-    for name, units in (("rerank v1", 1), ("rerank v2", 1), ("jina", None)):
-        for by, version in (("rerank", "1"), ("rerank_v2", "2")):
-            body = (await made.rerank(rerank_request(name), by)).json
-            assert body["model"] == f"{slug(name)}/m"
-            assert body["usage"]["total_tokens"] > 0
-            assert body["meta"]["api_version"]["version"] == version
-            assert body["meta"]["billed_units"].get("search_units") == units
-            assert body["id"]
 
 
 async def test_the_schemas_own_fields_are_the_same_request(tmp_path: Path) -> None:

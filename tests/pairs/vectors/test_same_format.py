@@ -15,7 +15,6 @@ from tests.support.providers.embeddings import VERBATIM
 from tests.support.providers.native_embeddings import VERBATIM as NATIVE_VERBATIM
 from tests.support.providers.native_embeddings import VERBATIM_ONE as NATIVE_VERBATIM_ONE
 from tests.support.providers.vector_providers import Provider, provider
-from tests.support.providers.vectors import vector
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -72,13 +71,6 @@ async def test_a_body_with_another_id_is_sent_with_the_providers_id(gateway: Gat
     assert text(servers["native_embeddings"].received[-1].body) == text(SINGLE)
 
 
-async def test_the_items_of_a_batch_without_models_get_the_upstream_model(gateway: Gateway) -> None:
-    made, servers = gateway
-    body = {"requests": [{"content": {"parts": [{"text": "x"}]}}, {"content": {"parts": [{"text": "y"}]}}]}
-    assert (await made.post("/v1beta/models/native-m:batchEmbedContents", body)).status == 200
-    assert [item["model"] for item in servers["native_embeddings"].last["requests"]] == ["models/m", "models/m"]
-
-
 async def test_an_answer_is_passed_through_byte_for_byte(gateway: Gateway) -> None:
     made, _ = gateway
     assert (await made.post("/v1/embeddings", BODY.encode())).body == VERBATIM
@@ -102,48 +94,6 @@ async def test_nothing_is_reported_as_dropped(gateway: Gateway) -> None:
     assert (result.status, result.headers.get("x-umg-dropped")) == (200, None)
 
 
-@pytest.mark.parametrize("written", ["float", "base64", None])
-async def test_the_callers_own_encoding_is_requested_and_returned(written: str | None, gateway: Gateway) -> None:
-    made, servers = gateway
-    body: dict[str, object] = {"model": "m", "input": ["x", "y"]}
-    result = await made.post("/v1/embeddings", body | ({"encoding_format": written} if written else {}))
-    assert servers["embeddings"].last.get("encoding_format") == written
-    kinds = {type(item["embedding"]) for item in result.json["data"]}
-    assert kinds == {str if written == "base64" else list}
-
-
-async def test_numbers_instead_of_base64_are_converted(gateway: Gateway) -> None:
-    """SDKs that select base64 read an array of numbers as bytes."""
-    made, _ = gateway
-    result = await made.post("/v1/embeddings", {"model": "numbers", "input": "x", "encoding_format": "base64"})
-    assert isinstance(result.json["data"][0]["embedding"], str)
-
-
-async def test_a_length_in_a_whole_float_is_sent_as_a_whole_number(gateway: Gateway) -> None:
-    made, servers = gateway
-    result = await made.post("/v1/embeddings", b'{"model":"m","input":"x","dimensions":4.0}')
-    assert result.status == 200, result.message
-    assert servers["embeddings"].received[-1].body.endswith(b'"dimensions":4}')
-
-
-async def test_explicit_nulls_do_not_reach_a_strict_provider(gateway: Gateway) -> None:
-    """Check bodies of LangChain and generated clients, which write every field."""
-    made, servers = gateway
-    body = {"model": "m", "input": "x", "dimensions": None, "user": None, "encoding_format": None}
-    result = await made.post("/v1/embeddings", body)
-    assert result.status == 200, result.message
-    assert servers["embeddings"].refusals == []
-
-
-async def test_a_byte_order_mark_is_taken_off(gateway: Gateway) -> None:
-    made, _ = gateway
-    for path, body in (
-        ("/v1/embeddings", {"model": "marked", "input": "x"}),
-        ("/v1/models/native-marked:embedContent", {"content": {"parts": [{"text": "x"}]}}),
-    ):
-        assert (await made.post(path, body)).body.startswith(b"{")
-
-
 async def test_usage_that_the_provider_left_out_is_counted(gateway: Gateway) -> None:
     made, _ = gateway
     result = await made.post("/v1/embeddings", {"model": "uncounted", "input": "hello world"})
@@ -152,12 +102,6 @@ async def test_usage_that_the_provider_left_out_is_counted(gateway: Gateway) -> 
     native = await made.post("/v1beta/models/native-uncounted:embedContent", body)
     assert native.json["usageMetadata"] == {"promptTokenCount": 2}
     assert native.json["metadata"]["usage"] == {"prompt_tokens": 2, "total_tokens": 2}
-
-
-async def test_vectors_received_in_another_order_are_returned_in_that_of_the_texts(gateway: Gateway) -> None:
-    made, _ = gateway
-    result = await made.embed(Embed("shuffled", inputs=["a", "b", "c"]))
-    assert result.vectors == [vector(text) for text in "abc"], result
 
 
 async def test_a_grpc_caller_gets_the_source_or_the_vectors_and_never_neither(tmp_path: Path) -> None:

@@ -1,13 +1,9 @@
 """Answers and streams as the anthropic package reads them, and requests checked by its types."""
 
 import warnings
-from collections.abc import Callable
 from typing import cast
 
-import anthropic
-import httpx2 as httpx
 import msgspec
-import pytest
 from anthropic._models import construct_type_unchecked
 from anthropic.lib.streaming._messages import accumulate_event
 from anthropic.types import Message, MessageCreateParams, RawMessageStreamEvent
@@ -18,10 +14,9 @@ from pydantic import TypeAdapter
 from tests.unit.wire.chat import strategies as chat
 from tests.unit.wire.messages import strategies as some
 from tests.unit.wire.messages.streams import ANSWERED, encoded
-from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.response_to_events import response_to_events
-from umg_grpc.wire.messages import MESSAGES_FORMAT, encode_count_error
+from umg_grpc.wire.messages import MESSAGES_FORMAT
 
 modest = settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -110,65 +105,8 @@ def test_a_request_is_one_that_the_official_client_could_send(request: pb.Genera
     PARAMS.validate_python(body, strict=False)
 
 
-class Served(httpx.BaseTransport):
-    """A server that gives one response."""
-
-    def __init__(self, answer: httpx.Response) -> None:
-        self.answer = answer
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        return self.answer
-
-
-def client(answer: httpx.Response) -> anthropic.Anthropic:
-    return anthropic.Anthropic(api_key="k", max_retries=0, http_client=httpx.Client(transport=Served(answer)))
-
-
-def send(answer: httpx.Response) -> Message:
-    request_fields = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
-    with client(answer) as official, official.messages.stream(**request_fields) as stream:
-        return stream.get_final_message()
-
-
-def sse(body: bytes) -> httpx.Response:
-    return httpx.Response(200, headers={"content-type": "text/event-stream"}, content=body)
-
-
-def test_the_official_client_skips_heartbeats() -> None:
-    answer = pb.GenerateResponse(candidates=[pb.Candidate(message=pb.Message(parts=[_text("hello")]))])
-    frames = encoded([response_to_events(answer)]).split(b"\n\n")[:-1]
-    beaten = b"".join(frame + b"\n\n" + MESSAGES_FORMAT.heartbeat for frame in frames)
-    assert send(sse(beaten)).content[0].text == "hello"
-
-
 def _text(text: str) -> pb.Part:
     return pb.Part(text=pb.TextPart(text=text))
-
-
-def test_the_official_client_raises_the_error_of_a_broken_stream() -> None:
-    encoder = MESSAGES_FORMAT.stream_encoder(ANSWERED)
-    begun = encoder.feed(pb.StreamGenerateResponse(events=[pb.GenerateEvent(started=pb.GenerationStarted(model="m"))]))
-    broken = encoder.error(UmgError(pb.ERROR_REASON_UPSTREAM_CUT, "the provider's stream broke off"))
-    with pytest.raises(anthropic.APIStatusError, match="the provider's stream broke off") as caught:
-        send(sse(begun + broken))
-    assert caught.value.body["error"]["type"] == "api_error"
-    assert encoder.close() == b""
-
-
-@pytest.mark.parametrize(
-    ("status", "raised"),
-    [
-        (400, anthropic.BadRequestError), (401, anthropic.AuthenticationError), (403, anthropic.PermissionDeniedError), (404, anthropic.NotFoundError),
-        (429, anthropic.RateLimitError), (500, anthropic.InternalServerError), (502, anthropic.InternalServerError),
-    ],
-)  # fmt: skip
-@pytest.mark.parametrize("write", [MESSAGES_FORMAT.encode_error, encode_count_error])
-def test_the_official_client_maps_errors_to_its_classes(
-    status: int, raised: type[Exception], write: Callable[[UmgError, int], bytes]
-) -> None:
-    body = write(UmgError(pb.ERROR_REASON_INTERNAL, "what happened"), status)
-    with pytest.raises(raised, match="what happened"):
-        send(httpx.Response(status, content=body, headers={"content-type": "application/json"}))
 
 
 def test_an_event_of_any_type_can_be_constructed_by_the_official_client() -> None:
