@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.support.error_checks import raises_error
 from tests.support.providers import ark_sdk
-from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.families.image_model_rules import family_row
 from umg_grpc.v1 import pb
 from umg_grpc.wire.decoded_request_notes import RequestNotes
@@ -129,6 +129,5 @@ def test_the_first_generation_has_a_seed_and_a_guidance() -> None:
     ],
 )
 def test_a_value_that_the_vendor_refuses_is_refused_before_it_is_sent(body: dict[str, Any], field: str) -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(metadata={"field": field}):
         sent("seedream-4-5-251128", {"prompt": "a boat", **body})
-    assert caught.value.metadata == {"field": field}

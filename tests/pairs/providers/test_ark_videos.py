@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.support.error_checks import raises_error
 from tests.support.providers import ark_sdk
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.service.pipeline import schema_validation
@@ -274,9 +275,8 @@ def test_each_error_code_is_classified(code: Code) -> None:
     error = {"code": code.id, "message": "no", "param": "", "type": "BadRequest"}
     body = msgspec.json.encode({"error": error})
     given = Submission(task_id="task_1", model="m", request=pb.CreateVideoTaskRequest(model="m"))
-    with pytest.raises(UmgError) as caught:
+    with raises_error(failure=code.failure, reason=code.reason):
         VID_D.decode_created(code.status, {}, body, given)
-    assert (caught.value.failure, caught.value.reason) == (code.failure, code.reason)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 from aiohttp import web
 
 from tests.pairs.table import IMAGE_PROVIDERS, strict_fake
+from tests.support.error_checks import raises_error
 from tests.support.providers.images.dashscope import KEYS, DashscopeImages
 from tests.support.providers.images.image_file_texts import png, text_of
 from tests.support.providers.server import KEY, FakeProvider, ReceivedRequest, serve_provider
@@ -255,9 +256,8 @@ async def test_a_refusal_is_classified_whether_streamed_or_not(case: Refused) ->
     request = pb.GenerateImageRequest(model=case.model, prompt=case.prompt)
     async with channel(case.protocol) as made:
         for call in (made.send, made.stream):
-            with pytest.raises(UmgError) as caught:
+            with raises_error(reason=case.reason, failure=case.failure):
                 await call(request)
-            assert (caught.value.reason, caught.value.failure) == (case.reason, case.failure)
 
 
 @pytest.mark.parametrize("protocol", IMAGE_PROVIDERS)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.pairs.providers.video_bodies import sent
-from umg_grpc.base.errors import UmgError
+from tests.support.error_checks import raises_error
 from umg_grpc.v1 import pb
 
 UNIFIED, D, E_3, G = pb.VIDEO_ENTRY_UNIFIED, pb.VIDEO_ENTRY_D, pb.VIDEO_ENTRY_E_3, pb.VIDEO_ENTRY_G
@@ -293,6 +293,5 @@ REFUSED = [
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.id)
 def test_a_body_that_the_vendor_cannot_get_is_refused_by_its_field(case: Refused) -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(metadata={"field": case.field}):
         sent(case.protocol, case.model, case.entry, case.body, case.kind)
-    assert caught.value.metadata == {"field": case.field}

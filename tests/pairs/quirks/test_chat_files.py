@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.pairs.quirks.requests import decoded_request, encoded
-from umg_grpc.base.errors import UmgError
+from tests.support.error_checks import raises_error
 from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 
@@ -79,6 +79,5 @@ def test_the_type_of_a_file_without_one_is_known_by_its_name() -> None:
 
 
 def test_a_file_for_a_model_without_files_is_refused() -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(field="messages[0].parts[1]"):
         encoded("chat", "chat", Quirks(inputs=frozenset({"image"})), **WHOLE)
-    assert caught.value.metadata["field"] == "messages[0].parts[1]"

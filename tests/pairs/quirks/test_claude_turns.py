@@ -10,7 +10,7 @@ import pytest
 
 from tests.pairs.quirks.requests import decoded_request, encoded
 from tests.pairs.table import every_upstream
-from umg_grpc.base.errors import UmgError
+from tests.support.error_checks import raises_error
 from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
@@ -103,9 +103,8 @@ def test_a_picture_for_a_model_without_pictures_is_refused_by_the_path_of_its_fi
         ([{"role": "user", "content": [IMAGE]}], "messages[0].parts[0]"),
         ([USER, call, result], "messages[2].parts[0].tool_result.parts[0]"),
     ):
-        with pytest.raises(UmgError) as caught:
+        with raises_error(reason=pb.ERROR_REASON_UNTRANSLATABLE, field=field):
             encoded("messages", upstream, Quirks(inputs=frozenset({"file"})), messages=messages)
-        assert (caught.value.reason, caught.value.metadata["field"]) == (pb.ERROR_REASON_UNTRANSLATABLE, field)
 
 
 @pytest.mark.parametrize("upstream", ["chat", "messages"])

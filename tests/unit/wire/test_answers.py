@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.support.error_checks import raises_error
 from tests.unit.wire.streams import decoded, events_of
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
@@ -239,9 +240,8 @@ ENDED = {"type": "response.completed", "response": {"status": "completed", "outp
 
 @pytest.mark.parametrize("events", LOST)
 def test_deltas_without_an_item_are_not_dropped_silently(events: list[Usage]) -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(name="UPSTREAM_FAILED"):
         decoded(TEXT_FORMATS["responses"], [*map(event, events), event(ENDED)], REQUEST)
-    assert caught.value.name == "UPSTREAM_FAILED"
 
 
 def test_a_complete_item_needs_no_start_event() -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import msgspec
 import pytest
 
+from tests.support.error_checks import raises_error
 from tests.unit.wire.test_answers import usages
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
@@ -82,9 +83,8 @@ def test_a_search_has_at_most_the_maximum_of_uses() -> None:
     decode = TEXT_FORMATS["messages"].decode_request
     accepted = decode(msgspec.json.encode(MESSAGES | {"tools": [{**SEARCH, "max_uses": MAX_COUNT}]}), {})
     assert accepted.canonical.tools[0].web_search.max_uses == MAX_COUNT
-    with pytest.raises(UmgError) as caught:
+    with raises_error(metadata={"field": "tools[0].max_uses"}):
         decode(msgspec.json.encode(MESSAGES | {"tools": [{**SEARCH, "max_uses": MAX_COUNT + 1}]}), {})
-    assert caught.value.metadata == {"field": "tools[0].max_uses"}
 
 
 def test_a_seed_may_have_64_bits() -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import msgspec
 import pytest
 
+from tests.support.error_checks import raises_error
 from tests.unit.wire.streams import decoder_of
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.knowledge.data_files import read_rows
@@ -107,9 +108,8 @@ def test_of_a_page_without_a_title_only_the_status_is_reported(name: str) -> Non
 def test_an_event_of_a_stream_states_its_cause(name: str, pass_: bool) -> None:
     data = {"type": "error", **OPENROUTER}
     event = b"event: error\ndata: " + msgspec.json.encode(data) + b"\n\n"
-    with pytest.raises(UmgError) as caught:
+    with raises_error(name="UPSTREAM_REJECTED", message=WORDS):
         decoder_of(TEXT_FORMATS[name], pb.GenerateRequest(), pass_).feed(event)
-    assert (caught.value.name, caught.value.message) == ("UPSTREAM_REJECTED", WORDS)
 
 
 STATED_200 = [

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.error_checks import raises_error
 from tests.unit.wire.streams import decoder_of
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
@@ -351,18 +352,16 @@ def sse(data: object, event: str = "") -> bytes:
 @pytest.mark.parametrize("pass_", [True, False], ids=["passed", "translated"])
 @pytest.mark.parametrize("case", STATED, ids=lambda case: f"{case.format}: {case.id}")
 def test_an_error_in_a_stream_is_classified_by_its_code(case: Stated, pass_: bool) -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(name=case.reason, failure=case.failure):
         decoder_of(TEXT_FORMATS[case.format], pb.GenerateRequest(), pass_).feed(sse(case.data, case.event))
-    assert (caught.value.name, caught.value.failure) == (case.reason, case.failure)
 
 
 @pytest.mark.parametrize("name", TEXT_FORMATS)
 @pytest.mark.parametrize("pass_", [True, False], ids=["passed", "translated"])
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", PAGE, b'{"error":{"code":500}}', b"\xff\xfe"])
 def test_an_undecodable_answer_is_an_ambiguous_failure(name: str, pass_: bool, body: bytes) -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(failure=TRANSIENT if b"error" in body else AMBIGUOUS):
         TEXT_FORMATS[name].decode_response(body, pb.GenerateRequest(), pass_)
-    assert caught.value.failure is (TRANSIENT if b"error" in body else AMBIGUOUS)
     stream = decoder_of(TEXT_FORMATS[name], pb.GenerateRequest(), pass_)
     with pytest.raises(UmgError) as caught:
         stream.feed(b"data: " + body + b"\n\n")
@@ -373,28 +372,25 @@ def test_an_undecodable_answer_is_an_ambiguous_failure(name: str, pass_: bool, b
 @pytest.mark.parametrize("name", [*EMBEDDING_FORMATS, *RERANK_FORMATS])
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"{}", PAGE, b'{"error":{"code":500}}'])
 def test_undecodable_vectors_or_scores_are_an_ambiguous_failure(name: str, body: bytes) -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(failure=TRANSIENT if b"error" in body else AMBIGUOUS):
         if name in RERANK_FORMATS:
             ranked = pb.RerankRequest(query="q", documents=[pb.RerankDocument(text="d")])
             RERANK_FORMATS[name].decode_response(body, ranked, False)
         else:
             embedded = pb.EmbedRequest(inputs=[pb.EmbeddingInput(text="t")])
             EMBEDDING_FORMATS[name].decode_response(body, embedded, False)
-    assert caught.value.failure is (TRANSIENT if b"error" in body else AMBIGUOUS)
 
 
 @pytest.mark.parametrize("name", TEXT_FORMATS)
 @pytest.mark.parametrize("pass_", [True, False], ids=["passed", "translated"])
 def test_a_broken_stream_is_an_ambiguous_failure(name: str, pass_: bool) -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(name="UPSTREAM_CUT", failure=AMBIGUOUS):
         decoder_of(TEXT_FORMATS[name], pb.GenerateRequest(), pass_).close()
-    assert (caught.value.name, caught.value.failure) == ("UPSTREAM_CUT", AMBIGUOUS)
 
 
 def test_an_endless_event_is_not_retried_on_another_channel() -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(failure=Failure.TOO_LARGE):
         SseSplitter(limit=8).whole(b"data: 1234567890")
-    assert caught.value.failure is Failure.TOO_LARGE
 
 
 def test_a_length_that_a_model_does_not_make_is_no_fault_of_the_channel() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.support.error_checks import raises_error
 from tests.unit.wire.streams import decoded, events_of, frames_of
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.knowledge.finish_reason_words import FINISH_REASONS, REASON_MEANINGS
@@ -187,12 +188,10 @@ def test_the_error_of_a_choice_is_the_error_of_the_answer() -> None:
     chunk = {"id": "c", "choices": [{"index": 0, "delta": {"content": ""}, **choice}]}
     codec = TEXT_FORMATS["chat"]
     for pass_ in (False, True):
-        with pytest.raises(UmgError) as caught:
+        with raises_error(name="UPSTREAM_RATE_LIMITED"):
             codec.decode_response(msgspec.json.encode({"choices": [choice]}), REQUEST, pass_)
-        assert caught.value.name == "UPSTREAM_RATE_LIMITED"
-        with pytest.raises(UmgError) as caught:
+        with raises_error(name="UPSTREAM_RATE_LIMITED"):
             decoded(codec, [sse(chunk), b"data: [DONE]\n\n"], REQUEST, pass_=pass_)
-        assert caught.value.name == "UPSTREAM_RATE_LIMITED"
 
 
 def test_one_failed_candidate_of_several_is_no_error() -> None:

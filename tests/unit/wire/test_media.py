@@ -2,7 +2,7 @@
 
 import pytest
 
-from umg_grpc.base.errors import UmgError
+from tests.support.error_checks import raises_error
 from umg_grpc.wire.core.base64_media import data_url, parse_data_url
 
 PNG = b"\x89PNG\r\n\x1a\n\xff\xfe"
@@ -32,6 +32,5 @@ def test_a_data_url_is_written_in_the_standard_alphabet() -> None:
     "url", ["data:image/png;base64", "data:image/png;base64,@@@@", "data:image/png;base64,a", "data:x;base64,aGk=aGk="]
 )
 def test_a_broken_data_url_names_its_field(url: str) -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(metadata={"field": "messages[0].content"}):
         parse_data_url(url, "messages[0].content")
-    assert caught.value.metadata == {"field": "messages[0].content"}

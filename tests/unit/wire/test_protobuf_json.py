@@ -8,8 +8,8 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from tests.support.error_checks import raises_error
 from tests.support.http_admin import from_json, to_query
-from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.protobuf_json import from_query, to_json
 
@@ -100,6 +100,5 @@ REJECTIONS = [
 
 @pytest.mark.parametrize("case", REJECTIONS, ids=lambda case: case.id)
 def test_a_malformed_query_is_rejected_by_its_parameter(case: Rejection) -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(reason=pb.ERROR_REASON_INVALID_FIELD, metadata={"field": case.field}):
         from_query(pb.ListUsageRequest, case.parameters)
-    assert (caught.value.reason, caught.value.metadata) == (pb.ERROR_REASON_INVALID_FIELD, {"field": case.field})

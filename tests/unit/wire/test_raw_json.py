@@ -2,7 +2,7 @@
 
 import pytest
 
-from umg_grpc.base.errors import UmgError
+from tests.support.error_checks import raises_error
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
 
@@ -18,6 +18,5 @@ def test_a_citation_of_a_format_is_one_value(name: str, json: str) -> None:
     text = request.messages.add(role=pb.ROLE_ASSISTANT).parts.add().text
     text.text = "Ho"
     text.citations.add(opaque=pb.OpaquePart(format=name, type="x", json=json))
-    with pytest.raises(UmgError) as caught:
+    with raises_error(reason=pb.ERROR_REASON_INVALID_FIELD):
         TEXT_FORMATS[name].encode_request(request, "m", False)
-    assert caught.value.reason == pb.ERROR_REASON_INVALID_FIELD

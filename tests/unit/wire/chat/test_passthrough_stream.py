@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.proofs.linear.cost import Work, time_growth
+from tests.support.error_checks import raises_error
 from tests.unit.wire.laws import cuts
 from tests.unit.wire.streams import decoder_of
 from umg_grpc.base.errors import UmgError
@@ -217,9 +218,8 @@ def test_an_error_event_follows_the_events_before_it(pass_: bool) -> None:
     ],
 )
 def test_an_error_instead_of_an_answer_is_raised_at_once(event: bytes, name: str, pass_: bool) -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(name=name):
         decoder_of(CHAT_FORMAT, SAME, pass_).feed(event)
-    assert caught.value.name == name
 
 
 def sparse_chunk(delta: object, finish: str | None = None) -> bytes:

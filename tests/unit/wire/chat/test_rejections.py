@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from google.protobuf.descriptor import FieldDescriptor
 
+from tests.support.error_checks import raises_error
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import CHAT_FORMAT
@@ -131,9 +132,8 @@ def test_a_malformed_field_is_refused_by_its_path(case: Rejection) -> None:
     ids=lambda body: repr(body[:40]),
 )  # fmt: skip
 def test_a_body_that_is_no_json_object_is_malformed(body: bytes) -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(reason=pb.ERROR_REASON_MALFORMED_BODY):
         CHAT_FORMAT.decode_request(body, {})
-    assert caught.value.reason == pb.ERROR_REASON_MALFORMED_BODY
 
 
 def test_null_is_treated_as_absent_in_every_optional_field() -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
+from tests.support.error_checks import raises_error
 from tests.unit.wire.timing import within
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
@@ -360,16 +361,14 @@ REFUSED: dict[str, tuple[Callable[[], pb.GenerateRequest], str, str]] = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_an_unsupported_part_that_changes_the_meaning_is_refused_by_its_canonical_path(name: str) -> None:
     make, path, reason = REFUSED[name]
-    with pytest.raises(UmgError) as caught:
+    with raises_error(name=reason, metadata={"field": path}):
         CHAT_FORMAT.encode_request(make(), "theirs", False)
-    assert (caught.value.name, caught.value.metadata) == (reason, {"field": path})
 
 
 def test_an_indispensable_field_of_the_source_is_refused_by_its_name() -> None:
     request = pb.GenerateRequest(source=pb.SourceDocument(format="messages", body=b"{}"))
-    with pytest.raises(UmgError) as caught:
+    with raises_error(name="UNTRANSLATABLE", metadata={"field": "mcp_servers"}):
         CHAT_FORMAT.encode_request(request, "theirs", False, notes=RequestNotes(indispensable=["mcp_servers"]))
-    assert (caught.value.name, caught.value.metadata) == ("UNTRANSLATABLE", {"field": "mcp_servers"})
 
 
 def test_a_foreign_block_is_named_by_its_type() -> None:
@@ -433,9 +432,8 @@ UNREADABLE: dict[str, tuple[pb.GenerateRequest, str]] = {
 @pytest.mark.parametrize("name", UNREADABLE)
 def test_json_of_a_grpc_caller_cannot_add_members_to_the_body(name: str) -> None:
     request, path = UNREADABLE[name]
-    with pytest.raises(UmgError) as caught:
+    with raises_error(name="INVALID_FIELD", metadata={"field": path}):
         CHAT_FORMAT.encode_request(request, "theirs", False)
-    assert (caught.value.name, caught.value.metadata) == ("INVALID_FIELD", {"field": path})
 
 
 def test_many_calls_without_ids_are_paired_quickly() -> None:
@@ -466,9 +464,8 @@ INEXPRESSIBLE = {
 @pytest.mark.parametrize("name", INEXPRESSIBLE, ids=str)
 def test_an_incomplete_message_of_a_grpc_caller_is_refused_by_its_path(name: str) -> None:
     request, field = INEXPRESSIBLE[name]
-    with pytest.raises(UmgError) as caught:
+    with raises_error(metadata={"field": field}):
         CHAT_FORMAT.encode_request(request, "theirs", False)
-    assert caught.value.metadata == {"field": field}
 
 
 def test_a_tool_result_with_only_json_is_encoded_as_its_json() -> None:

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from umg_grpc.base.errors import UmgError
+from tests.support.error_checks import raises_error
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import CHAT_FORMAT
 
@@ -107,17 +107,15 @@ def test_half_a_character_does_not_fail_an_answer() -> None:
     ids=lambda body: repr(body[:40]),
 )  # fmt: skip
 def test_an_undecodable_answer_is_the_providers_failure(body: bytes, pass_: bool) -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(name="UPSTREAM_FAILED"):
         CHAT_FORMAT.decode_response(body, REQUEST, pass_)
-    assert caught.value.name == "UPSTREAM_FAILED"
 
 
 def test_an_invalid_member_of_an_answer_is_the_providers_failure() -> None:
     image = {"images": [{"image_url": {"url": "data:image/png;base64,@"}}]}
     for broken in ({"audio": {"data": "@"}}, image, {"annotations": [3], "content": "a"}):
-        with pytest.raises(UmgError) as caught:
+        with raises_error(name="UPSTREAM_FAILED"):
             CHAT_FORMAT.decode_response(choice(broken), REQUEST, False)
-        assert caught.value.name == "UPSTREAM_FAILED"
 
 
 def test_a_passed_through_answer_has_the_fields_that_the_service_needs() -> None:

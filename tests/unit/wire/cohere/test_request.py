@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.error_checks import raises_error
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.cohere import COHERE_FACE
@@ -275,9 +276,8 @@ def test_a_malformed_body_is_rejected_by_the_path_of_its_field(case: Rejection) 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"model":"m","messages":[{"role":"user","content":"\xff"}]}'])
 def test_a_body_that_is_no_json_object_is_malformed(body: bytes) -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(reason=pb.ERROR_REASON_MALFORMED_BODY):
         COHERE_FACE.decode_request(body, {})
-    assert caught.value.reason == pb.ERROR_REASON_MALFORMED_BODY
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.error_checks import raises_error
 from tests.support.providers import converse_wire
 from tests.support.providers.aws_event_stream import event, exception, frame
 from tests.support.providers.converse_shapes import service_model
@@ -69,20 +70,18 @@ def test_a_stream_is_decoded_equally_byte_by_byte() -> None:
 def test_a_stream_that_ends_early_is_cut_off(at: int) -> None:
     decoder = CONVERSE_FORMAT.translating_decoder(REQUEST)
     decoder.feed(STREAM[:at])
-    with pytest.raises(UmgError) as caught:
+    with raises_error(reason=pb.ERROR_REASON_UPSTREAM_CUT):
         decoder.close()
-    assert caught.value.reason == pb.ERROR_REASON_UPSTREAM_CUT
 
 
 @pytest.mark.parametrize("at", [*range(len(START)), *range(len(START), len(STREAM), 53)])
 def test_a_damaged_byte_is_an_error_and_never_another_answer(at: int) -> None:
     damaged = STREAM[:at] + bytes([STREAM[at] ^ 0x10]) + STREAM[at + 1 :]
     decoder = CONVERSE_FORMAT.translating_decoder(REQUEST)
-    with pytest.raises(UmgError) as caught:
+    with raises_error(reason=pb.ERROR_REASON_UPSTREAM_FAILED):
         for begin, end in pairwise([*range(0, len(damaged), 64), len(damaged)]):
             decoder.feed(damaged[begin:end])
         decoder.close()
-    assert caught.value.reason == pb.ERROR_REASON_UPSTREAM_FAILED
 
 
 def test_events_before_a_damaged_frame_are_returned_first() -> None:
@@ -97,9 +96,8 @@ def test_events_before_a_damaged_frame_are_returned_first() -> None:
 def test_a_frame_beyond_the_limit_is_refused_at_its_first_bytes() -> None:
     splitter = FrameSplitter(limit=200)
     assert splitter.whole(START) == START
-    with pytest.raises(UmgError) as caught:
+    with raises_error(failure=Failure.TOO_LARGE):
         splitter.whole(event("contentBlockDelta", {"delta": {"text": "x" * 200}})[:12])
-    assert caught.value.failure is Failure.TOO_LARGE
 
 
 def test_headers_of_every_type_are_skipped_or_read() -> None:
@@ -182,9 +180,8 @@ def test_an_exception_ends_a_stream_after_the_output_before_it(case: Broken) -> 
     message = decoder.feed(START + delta(text="Hi") + case.frame)
     assert message is not None
     assert message.events[-1].text_delta == "Hi"
-    with pytest.raises(UmgError) as caught:
+    with raises_error(reason=case.reason, failure=case.failure):
         decoder.close()
-    assert (caught.value.reason, caught.value.failure) == (case.reason, case.failure)
 
 
 REASONS = [

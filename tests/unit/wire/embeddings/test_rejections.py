@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import msgspec
 import pytest
 
+from tests.support.error_checks import raises_error
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.embeddings import EMBEDDINGS_FORMAT
@@ -78,9 +79,8 @@ def test_a_malformed_body_is_rejected_by_the_path_of_its_field(case: Rejection, 
     ids=repr,
 )
 def test_a_body_that_is_no_json_object_is_malformed(body: bytes) -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(reason=pb.ERROR_REASON_MALFORMED_BODY):
         EMBEDDINGS_FORMAT.decode_request(body, {})
-    assert caught.value.reason == pb.ERROR_REASON_MALFORMED_BODY
 
 
 PATHS = {

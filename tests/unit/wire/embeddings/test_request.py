@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.error_checks import raises_error
 from tests.unit.wire.laws import few, members, present_members, sprinkled
 from tests.unit.wire.timing import within
-from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.embeddings import EMBEDDINGS_FORMAT
 from umg_grpc.wire.native_embeddings import NATIVE_EMBEDDINGS
@@ -156,9 +156,8 @@ def test_inputs_that_agree_on_a_length_get_it(whole: int, each: tuple[int, int],
     ids=["several lengths", "one beside the request's", "one beside the model's own", "tokens beside texts", "a text beside tokens"],
 )  # fmt: skip
 def test_a_loss_that_would_change_the_vectors_is_refused(make: Callable[[], pb.EmbedRequest], field: str) -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(reason=pb.ERROR_REASON_UNTRANSLATABLE, metadata={"field": field}):
         EMBEDDINGS_FORMAT.encode_request(make(), "m")
-    assert (caught.value.reason, caught.value.metadata) == (pb.ERROR_REASON_UNTRANSLATABLE, {"field": field})
 
 
 def lengths(whole: int, *each: int) -> pb.EmbedRequest:

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from openai.types import CreateEmbeddingResponse
 
+from tests.support.error_checks import raises_error
 from tests.unit.wire.timing import within
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
@@ -212,9 +213,8 @@ def test_a_body_that_is_no_answer_is_the_providers_failure(case: Unreadable, pas
             request.encoding = pb.EMBEDDING_ENCODING_BASE64
         assert EMBEDDINGS_FORMAT.decode_response(case.body, request, True).source.body
         return
-    with pytest.raises(UmgError) as caught:
+    with raises_error(reason=case.reason):
         EMBEDDINGS_FORMAT.decode_response(case.body, make_request(case.inputs), pass_)
-    assert caught.value.reason == case.reason
 
 
 LENGTHS = [

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.error_checks import raises_error
 from tests.support.images import GIF, JPEG, PNG, WEBP
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
@@ -199,9 +200,8 @@ def test_long_files_of_turns_and_masks_are_decoded_in_place() -> None:
 @pytest.mark.parametrize("text", ["p" * LONG_BYTES * 2, f"data:image/png;base64,{'!' * LONG_BYTES * 2}"])
 def test_a_long_string_that_is_no_file_is_rejected_by_its_path(text: str) -> None:
     for body in ({"prompt": "p", "image": text}, {"prompt": "p", "size": 5, "image": text}):
-        with pytest.raises(UmgError) as caught:
+        with raises_error(metadata={"field": "size" if "size" in body else "image"}):
             canonical(body)
-        assert caught.value.metadata == {"field": "size" if "size" in body else "image"}
 
 
 def test_a_long_address_stays_an_address() -> None:
@@ -387,6 +387,5 @@ FORM_REJECTIONS = {
 @pytest.mark.parametrize("field", FORM_REJECTIONS)
 def test_a_wrong_form_is_rejected_by_its_field(field: str) -> None:
     assert IMAGE_EDITS.decode_form is not None
-    with pytest.raises(UmgError) as caught:
+    with raises_error(metadata={"field": field}):
         IMAGE_EDITS.decode_form(FORM_REJECTIONS[field])
-    assert caught.value.metadata == {"field": field}

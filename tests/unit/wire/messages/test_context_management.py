@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.support.error_checks import raises_error
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.requested_context_edits import ClearThinking, ClearToolUses, Compact, ContextEdit, UnknownEdit
@@ -107,9 +108,8 @@ REJECTIONS = [
 
 @pytest.mark.parametrize("case", REJECTIONS, ids=lambda case: case.id)
 def test_a_malformed_edit_is_rejected_by_the_path_of_its_field(case: Rejection) -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(field=f"context_management.edits[1]{case.field}"):
         decoded({"type": "any"}, case.edit)
-    assert caught.value.metadata["field"] == f"context_management.edits[1]{case.field}"
 
 
 @pytest.mark.parametrize("body", ["x", 1, [], {"edits": {}}], ids=str)

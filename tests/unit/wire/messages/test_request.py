@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from tests.support.error_checks import raises_error
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks
 from umg_grpc.knowledge.provider_quirks import known
@@ -122,9 +123,8 @@ def test_blank_texts_and_turns_without_other_parts_are_dropped() -> None:
 
 
 def test_a_conversation_of_blanks_is_refused() -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(reason=pb.ERROR_REASON_UNTRANSLATABLE, metadata={"field": "messages"}):
         turns(user(text(" ")))
-    assert (caught.value.reason, caught.value.metadata) == (pb.ERROR_REASON_UNTRANSLATABLE, {"field": "messages"})
 
 
 def test_the_first_turn_is_a_users() -> None:
@@ -233,9 +233,8 @@ REFUSED = [
 
 @pytest.mark.parametrize(("message", "field"), REFUSED, ids=lambda value: repr(value)[:60])
 def test_a_loss_that_would_change_the_meaning_is_refused(message: pb.Message, field: str) -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(reason=pb.ERROR_REASON_UNTRANSLATABLE, metadata={"field": field}):
         turns(message)
-    assert (caught.value.reason, caught.value.metadata) == (pb.ERROR_REASON_UNTRANSLATABLE, {"field": field})
 
 
 @pytest.mark.parametrize(
@@ -266,18 +265,13 @@ def test_a_tool_of_another_format_is_refused_and_its_type_named(request_: pb.Gen
     ],
 )  # fmt: skip
 def test_fields_that_change_the_answer_are_refused(more: dict[str, object], field: str) -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(reason=pb.ERROR_REASON_UNTRANSLATABLE, metadata={"field": field}):
         options(**more)
-    assert (caught.value.reason, caught.value.metadata) == (pb.ERROR_REASON_UNTRANSLATABLE, {"field": field})
 
 
 def test_a_message_without_a_role_is_refused() -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(reason=pb.ERROR_REASON_MISSING_FIELD, metadata={"field": "messages[0].role"}):
         turns(pb.Message(parts=[text("a")]))
-    assert (caught.value.reason, caught.value.metadata) == (
-        pb.ERROR_REASON_MISSING_FIELD,
-        {"field": "messages[0].role"},
-    )
 
 
 def test_a_file_id_of_the_same_format_is_encoded() -> None:
@@ -433,9 +427,8 @@ def test_a_tool_is_encoded(tool: pb.Tool, sent: Fields, report: str) -> None:
 
 @pytest.mark.parametrize("schema", ["[]", '"x"', "{", "{}{}"])
 def test_a_schema_that_is_no_object_is_refused(schema: str) -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(metadata={"field": "tools[0].function.parameters_json"}):
         options(tools=[pb.Tool(function=pb.FunctionTool(name="f", parameters_json=schema))])
-    assert caught.value.metadata == {"field": "tools[0].function.parameters_json"}
 
 
 def test_a_forced_search_is_forced_by_its_name() -> None:

@@ -1,10 +1,9 @@
 """Model lists for Ollama's clients; the vendor's own client in Python reads each."""
 
 import msgspec
-import pytest
 from ollama import ListResponse, ShowResponse
 
-from umg_grpc.base.errors import UmgError
+from tests.support.error_checks import raises_error
 from umg_grpc.v1 import pb
 from umg_grpc.wire.model_lists import MODEL_LISTS
 
@@ -98,6 +97,5 @@ def test_no_model_occupies_memory() -> None:
 def test_a_body_names_the_model_by_either_member() -> None:
     assert TAGS.decode_model is not None
     assert [TAGS.decode_model(body) for body in (b'{"model":"a","verbose":true}', b'{"name":"a"}')] == ["a", "a"]
-    with pytest.raises(UmgError) as caught:
+    with raises_error(field="model"):
         TAGS.decode_model(b"{}")
-    assert caught.value.metadata["field"] == "model"

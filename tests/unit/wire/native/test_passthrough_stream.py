@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from tests.support.error_checks import raises_error
 from tests.unit.wire.streams import decoder_of
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
@@ -213,6 +214,5 @@ def test_an_error_event_follows_the_events_before_it(pass_: bool) -> None:
     ],
 )
 def test_an_error_instead_of_an_answer_is_raised_at_once(event: bytes, name: str, pass_: bool) -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(name=name):
         decoder_of(NATIVE_FORMAT, SAME, pass_).feed(event)
-    assert caught.value.name == name

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import msgspec
 import pytest
 
+from tests.support.error_checks import raises_error
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.native import NATIVE_FORMAT
@@ -96,9 +97,8 @@ def test_a_malformed_body_is_rejected_by_the_path_of_its_field(case: Rejection) 
     ids=lambda body: repr(body[:40]),
 )  # fmt: skip
 def test_a_body_that_is_no_json_object_is_refused(body: bytes) -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(name="MALFORMED_BODY"):
         NATIVE_FORMAT.decode_request(body, {})
-    assert caught.value.name == "MALFORMED_BODY"
 
 
 PATHS = {

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import msgspec
 import pytest
 
+from tests.support.error_checks import raises_error
 from tests.unit.wire.timing import within
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
@@ -277,9 +278,8 @@ def test_the_counted_request_is_the_body_or_its_member(key: str) -> None:
     for body in (inner, {key: inner}):
         request = NATIVE_FORMAT.decode_count(msgspec.json.encode(body), {}).canonical
         assert (request.messages[0], request.instructions[0]) == (user(text("hi")), text("s"))
-    with pytest.raises(UmgError) as caught:
+    with raises_error(metadata={"field": f"{key}.contents[0].role"}):
         NATIVE_FORMAT.decode_count(msgspec.json.encode({key: {"contents": [{"role": 5}]}}), {})
-    assert caught.value.metadata == {"field": f"{key}.contents[0].role"}
 
 
 @pytest.mark.parametrize(("named", "path", "refused"), [
@@ -291,9 +291,8 @@ def test_a_model_in_the_body_is_that_of_the_path(named: str | None, path: str, r
     if not refused:
         assert NATIVE_FORMAT.decode_request(body, {}, path).canonical.model == "m"
         return
-    with pytest.raises(UmgError) as caught:
+    with raises_error(name="INVALID_FIELD", metadata={"field": "model"}):
         NATIVE_FORMAT.decode_request(body, {}, path)
-    assert (caught.value.name, caught.value.metadata) == ("INVALID_FIELD", {"field": "model"})
 
 
 def test_a_count_is_the_total() -> None:
@@ -713,16 +712,14 @@ REFUSED: dict[str, tuple[pb.GenerateRequest, str, str]] = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_an_unsupported_part_that_changes_the_meaning_is_refused_by_its_canonical_path(name: str) -> None:
     request, path, reason = REFUSED[name]
-    with pytest.raises(UmgError) as caught:
+    with raises_error(name=reason, metadata={"field": path}):
         NATIVE_FORMAT.encode_request(with_question(request), "theirs", False)
-    assert (caught.value.name, caught.value.metadata) == (reason, {"field": path})
 
 
 def test_an_indispensable_field_is_refused() -> None:
     request = with_question(pb.GenerateRequest(source=pb.SourceDocument(format="messages")))
-    with pytest.raises(UmgError) as caught:
+    with raises_error(name="UNTRANSLATABLE", metadata={"field": "mcp_servers"}):
         NATIVE_FORMAT.encode_request(request, "theirs", False, notes=RequestNotes(indispensable=["mcp_servers"]))
-    assert (caught.value.name, caught.value.metadata) == ("UNTRANSLATABLE", {"field": "mcp_servers"})
 
 
 def test_unknown_fields_are_reported() -> None:

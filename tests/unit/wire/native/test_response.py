@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from umg_grpc.base.errors import UmgError
+from tests.support.error_checks import raises_error
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.reasoning_state_conversion import read
 from umg_grpc.wire.native import NATIVE_FORMAT
@@ -291,9 +291,8 @@ def test_sources_of_a_grpc_upstream_cannot_break_an_answer(rest: str) -> None:
     ids=lambda raw: repr(raw[:40]),
 )  # fmt: skip
 def test_an_undecodable_answer_is_the_providers_failure(raw: bytes, pass_: bool) -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(name="UPSTREAM_FAILED"):
         NATIVE_FORMAT.decode_response(raw, REQUEST, pass_)
-    assert caught.value.name == "UPSTREAM_FAILED"
 
 
 def test_an_invalid_member_of_an_answer_is_the_providers_failure() -> None:
@@ -302,9 +301,8 @@ def test_an_invalid_member_of_an_answer_is_the_providers_failure() -> None:
         {"functionCall": {"args": {}}},
         {"executableCode": 3},
     ):
-        with pytest.raises(UmgError) as caught:
+        with raises_error(name="UPSTREAM_FAILED"):
             candidate(broken)
-        assert caught.value.name == "UPSTREAM_FAILED"
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
+from tests.support.error_checks import raises_error
 from tests.unit.wire.accumulate import accumulate
 from tests.unit.wire.streams import kinds
-from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.native import NATIVE_FORMAT
 
@@ -162,6 +162,5 @@ def test_candidates_are_encoded_separately() -> None:
 
 
 def test_a_candidate_without_a_finish_reason_counts_as_cut_off() -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(name="UPSTREAM_CUT"):
         events(frame({"text": "a"}, finish="STOP", index=0), frame({"text": "b"}, index=1))
-    assert caught.value.name == "UPSTREAM_CUT"

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from google.genai import types
 
+from tests.support.error_checks import raises_error
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.native_embeddings import NATIVE_EMBEDDING, NATIVE_EMBEDDINGS
@@ -135,9 +136,8 @@ def test_a_body_that_is_no_answer_is_the_providers_failure(case: Unreadable, pas
     if pass_ and not case.seen:
         assert NATIVE_EMBEDDINGS.decode_response(case.body, request, True).source.body == case.body
         return
-    with pytest.raises(UmgError) as caught:
+    with raises_error(reason=case.reason):
         NATIVE_EMBEDDINGS.decode_response(case.body, request, pass_)
-    assert caught.value.reason == case.reason
 
 
 FORMS = {

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from ollama import EmbeddingsResponse, EmbedResponse
 
-from umg_grpc.base.errors import UmgError
+from tests.support.error_checks import raises_error
 from umg_grpc.v1 import pb
 from umg_grpc.wire.decoded_request_notes import DecodedRequest
 from umg_grpc.wire.ollama_embeddings import OLLAMA_EMBED, OLLAMA_EMBEDDINGS
@@ -105,6 +105,5 @@ REJECTIONS = [
 
 @pytest.mark.parametrize("case", REJECTIONS, ids=lambda case: case.id)
 def test_a_malformed_body_is_rejected_by_the_path_of_its_field(case: Rejection) -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(field=case.field):
         decoded(case.face, **case.body)
-    assert caught.value.metadata["field"] == case.field

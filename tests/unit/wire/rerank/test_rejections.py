@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import msgspec
 import pytest
 
+from tests.support.error_checks import raises_error
 from tests.unit.wire.rerank.strategies import FORMATS
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
@@ -99,9 +100,8 @@ def test_a_malformed_body_is_rejected_by_the_path_of_its_field(case: Rejection, 
 )
 def test_a_body_that_is_no_json_object_is_malformed(body: bytes) -> None:
     for codec in FORMATS.values():
-        with pytest.raises(UmgError) as caught:
+        with raises_error(reason=pb.ERROR_REASON_MALFORMED_BODY):
             codec.decode_request(body, {})
-        assert caught.value.reason == pb.ERROR_REASON_MALFORMED_BODY
 
 
 @pytest.mark.parametrize(

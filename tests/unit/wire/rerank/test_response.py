@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import msgspec
 import pytest
 
+from tests.support.error_checks import raises_error
 from tests.unit.wire.rerank.strategies import FORMATS
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
@@ -117,9 +118,8 @@ def test_a_body_that_is_no_answer_is_the_providers_failure(odd: str) -> None:
 
 def test_an_error_body_with_a_success_status_is_an_error() -> None:
     body = b'{"error":{"message":"overloaded","code":"rate_limit_exceeded"}}'
-    with pytest.raises(UmgError) as caught:
+    with raises_error(reason=pb.ERROR_REASON_UPSTREAM_RATE_LIMITED):
         RERANK_FORMAT.decode_response(body, REQUEST, False)
-    assert caught.value.reason == pb.ERROR_REASON_UPSTREAM_RATE_LIMITED
 
 
 @pytest.mark.parametrize("given", range(4))

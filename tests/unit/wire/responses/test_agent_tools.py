@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.support.error_checks import raises_error
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
@@ -288,9 +289,8 @@ def test_an_optional_hosted_tool_is_dropped_and_reported(name: str) -> None:
 @every_other
 def test_a_hosted_tool_that_is_forced_is_refused(name: str) -> None:
     request = decoded(tools=[{"type": "image_generation"}], tool_choice={"type": "image_generation"})
-    with pytest.raises(UmgError) as caught:
+    with raises_error(field="tool_choice"):
         sent(request, name)
-    assert caught.value.metadata["field"] == "tool_choice"
 
 
 @every_other

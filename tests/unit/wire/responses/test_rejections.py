@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import msgspec
 import pytest
 
-from umg_grpc.base.errors import UmgError
+from tests.support.error_checks import raises_error
 from umg_grpc.v1 import pb
 from umg_grpc.wire.responses import RESPONSES_FORMAT, stored_responses
 
@@ -87,18 +87,16 @@ REJECTIONS = [
 
 @pytest.mark.parametrize("case", REJECTIONS, ids=lambda case: case.id)
 def test_a_malformed_body_is_rejected_by_the_path_of_its_field(case: Rejection) -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(reason=case.reason, field=case.field):
         RESPONSES_FORMAT.decode_request(msgspec.json.encode({"model": "m", "input": "Hi"} | case.body), {})
-    assert (caught.value.reason, caught.value.metadata.get("field")) == (case.reason, case.field)
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b"\xff", b'{"model":"\\ud83d"}', b'{"input":' + b"[" * 9999])
 @pytest.mark.parametrize("decode", [RESPONSES_FORMAT.decode_request, RESPONSES_FORMAT.decode_count])
 def test_an_invalid_body_is_malformed(body: bytes, decode: object) -> None:
     assert callable(decode)
-    with pytest.raises(UmgError) as caught:
+    with raises_error(reason=MALFORMED):
         decode(body, {})
-    assert caught.value.reason == MALFORMED
 
 
 @pytest.mark.parametrize(
@@ -140,13 +138,11 @@ def test_a_canonical_path_is_converted_to_a_callers_path(path: str, wire: str) -
     ],
 )
 def test_a_query_of_the_items_is_rejected_by_its_parameter(query: dict[str, str], field: str) -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(reason=INVALID, field=field):
         stored_responses.decode_input_items_query("resp_1", query)
-    assert (caught.value.reason, caught.value.metadata["field"]) == (INVALID, field)
 
 
 @pytest.mark.parametrize("given", ["-2", "x", "1.5", "²"])
 def test_where_to_start_is_a_number(given: str) -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(field="starting_after"):
         stored_responses.decode_starting_after({"starting_after": given})
-    assert caught.value.metadata["field"] == "starting_after"

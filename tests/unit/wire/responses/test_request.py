@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from google.protobuf import text_format
 
-from umg_grpc.base.errors import UmgError
+from tests.support.error_checks import raises_error
 from umg_grpc.knowledge.model_quirk_definitions import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
@@ -317,9 +317,8 @@ REFUSALS = [
 
 @pytest.mark.parametrize("case", REFUSALS, ids=lambda case: case.id)
 def test_a_loss_that_would_change_the_meaning_is_refused(case: Refusal) -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(reason=case.reason, field=case.field):
         encode(canonical('model: "m"' + case.canonical), notes=case.notes)
-    assert (caught.value.reason, caught.value.metadata["field"]) == (case.reason, case.field)
 
 
 METADATA = "internal_chat_message_metadata_passthrough"

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from umg_grpc.base.errors import UmgError
+from tests.support.error_checks import raises_error
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.responses import RESPONSES_FORMAT
@@ -39,16 +39,14 @@ def encoded(response: pb.GenerateResponse, request: pb.GenerateRequest = REQUEST
     ],
 )  # fmt: skip
 def test_a_response_that_failed_is_an_error(changes: dict[str, object], reason: int, pass_: bool) -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(reason=reason):
         decode(pass_, **changes)
-    assert caught.value.reason == reason
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b'{"output":' + b"[" * 9999, b"<html>"])
 def test_a_body_that_is_no_response_is_unreadable(body: bytes) -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(reason=pb.ERROR_REASON_UPSTREAM_FAILED):
         RESPONSES_FORMAT.decode_response(body, REQUEST, True)
-    assert caught.value.reason == pb.ERROR_REASON_UPSTREAM_FAILED
 
 
 def test_a_passed_through_body_has_the_callers_model_and_decoded_usage() -> None:

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 from openai.types.responses import Response, ResponseItemList
 
+from tests.support.error_checks import raises_error
 from tests.unit.wire.responses.streams import payloads_of
-from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.responses import RESPONSES_FORMAT, stored_responses
 
@@ -63,9 +63,8 @@ def test_the_query_of_the_items() -> None:
 
 @pytest.mark.parametrize("limit", ["0", "101", "x", "²", "000000001" + "9" * 11, "1" * 5000])
 def test_a_number_of_items_that_no_page_has_is_refused(limit: str) -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(reason=pb.ERROR_REASON_INVALID_FIELD, metadata={"field": "limit"}):
         stored_responses.decode_input_items_query("resp_1", {"limit": limit})
-    assert (caught.value.reason, caught.value.metadata) == (pb.ERROR_REASON_INVALID_FIELD, {"field": "limit"})
 
 
 INPUT: list[dict[str, object]] = [

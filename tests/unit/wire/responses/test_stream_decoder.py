@@ -6,10 +6,10 @@ import msgspec
 import pytest
 from google.protobuf import text_format
 
+from tests.support.error_checks import raises_error
 from tests.unit.wire.accumulate import accumulate
 from tests.unit.wire.responses.streams import Payload, decoded, frames
 from tests.unit.wire.streams import decoder_of
-from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.responses import RESPONSES_FORMAT
 
@@ -153,9 +153,8 @@ def test_a_failure_follows_the_events_before_it(
     message = decoder.feed(begun + frames(event))
     assert message is not None
     assert message.events[0].HasField("started")
-    with pytest.raises(UmgError) as caught:
+    with raises_error(reason=reason):
         decoder.close()
-    assert caught.value.reason == reason
     assert not pass_ or message.source_frames == begun.replace(b"theirs", b"m")
 
 
@@ -165,9 +164,8 @@ def test_a_stream_without_its_end_is_no_answer(pass_: bool) -> None:
     decoder.feed(
         frames(CREATED, item("added", MESSAGE), at("output_text.delta", delta="Hi"), item("done", message_item("Hi")))
     )
-    with pytest.raises(UmgError) as caught:
+    with raises_error(reason=pb.ERROR_REASON_UPSTREAM_CUT):
         decoder.close()
-    assert caught.value.reason == pb.ERROR_REASON_UPSTREAM_CUT
 
 
 def test_a_summary_of_no_possible_number_is_the_providers_failure() -> None:
@@ -175,9 +173,8 @@ def test_a_summary_of_no_possible_number_is_the_providers_failure() -> None:
     deltas = [at("reasoning_summary_text.delta", summary_index=index, delta="Hm") for index in (0, 2**40)]
     decoder = RESPONSES_FORMAT.translating_decoder(REQUEST)
     decoder.feed(frames(CREATED, item("added", thoughts), deltas[0]))
-    with pytest.raises(UmgError) as caught:
+    with raises_error(reason=pb.ERROR_REASON_UPSTREAM_FAILED):
         decoder.feed(frames(deltas[1]))
-    assert caught.value.reason == pb.ERROR_REASON_UPSTREAM_FAILED
 
 
 @pytest.mark.parametrize("pass_", [False, True])

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.support.error_checks import raises_error
 from tests.support.videos import image, submission
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
@@ -89,9 +90,8 @@ def test_a_parameter_that_the_model_lacks_is_left_out_and_reported_unless_it_is_
 
 def test_a_draft_is_refused_for_a_provider_without_drafts() -> None:
     source = ProviderTask(id="cgt-1", model="m")
-    with pytest.raises(UmgError) as caught:
+    with raises_error(metadata={"field": "parameters.draft_task_id"}):
         encode_submission(VID_A, submission("m", source=source, draft_task_id="task_1"))
-    assert caught.value.metadata == {"field": "parameters.draft_task_id"}
 
 
 @pytest.mark.parametrize("values", [{"resolution": "1080p"}, {"resolution": "4k", "duration_seconds": 8}])

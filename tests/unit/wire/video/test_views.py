@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from tests.support.error_checks import raises_error
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.errors.http_status import HTTP_STATUS
@@ -241,9 +242,8 @@ def test_a_remix_needs_a_prompt_and_no_model() -> None:
     assert request == pb.RemixVideoTaskRequest(task_id=ID, prompt="at night", extra_json='{"x":1}')
     assert video_object_caller_api.decode_remix(b'{"prompt":"p","model":"vidA-2"}', {"video_id": ID}).model == "vidA-2"
     for body in (b"{}", b'{"prompt":""}', b'{"prompt":" "}'):
-        with pytest.raises(UmgError) as caught:
+        with raises_error(metadata={"field": "prompt"}):
             video_object_caller_api.decode_remix(body, {"video_id": ID})
-        assert caught.value.metadata == {"field": "prompt"}
 
 
 def test_a_list_of_the_sdk() -> None:

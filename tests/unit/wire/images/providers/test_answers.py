@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from tests.support.error_checks import raises_error
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.images.provider_protocol_interface import ImageStreamDecoder
@@ -74,9 +75,8 @@ UNREADABLE = [
 
 @pytest.mark.parametrize("case", UNREADABLE, ids=lambda case: f"{case.protocol}: {case.id[:40]}")
 def test_an_answer_without_images_is_an_ambiguous_failure(case: Unreadable) -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(reason=pb.ERROR_REASON_UPSTREAM_FAILED, failure=Failure.AMBIGUOUS):
         IMAGE_PROTOCOLS[case.protocol].decode_response(case.body.encode(), pb.GenerateImageRequest())
-    assert (caught.value.reason, caught.value.failure) == (pb.ERROR_REASON_UPSTREAM_FAILED, Failure.AMBIGUOUS)
 
 
 @pytest.mark.parametrize(
@@ -89,9 +89,8 @@ def test_an_answer_without_images_is_an_ambiguous_failure(case: Unreadable) -> N
 )
 def test_an_error_with_status_200_is_classified_by_its_code(code: str, reason: "pb.ErrorReason.ValueType") -> None:
     body = json.dumps({"error": {"code": code, "message": "No."}}).encode()
-    with pytest.raises(UmgError) as caught:
+    with raises_error(reason=reason):
         IMAGE_PROTOCOLS["images"].decode_response(body, pb.GenerateImageRequest())
-    assert caught.value.reason == reason
 
 
 # --- streams
@@ -134,9 +133,8 @@ def test_a_stream_ends_with_the_last_requested_image() -> None:
 def test_a_stream_without_its_end_is_cut(protocol: str, frames: bytes) -> None:
     decoding = decoder(protocol, n=2)
     decoding.feed(frames)
-    with pytest.raises(UmgError) as caught:
+    with raises_error(reason=pb.ERROR_REASON_UPSTREAM_CUT):
         decoding.close()
-    assert caught.value.reason == pb.ERROR_REASON_UPSTREAM_CUT
 
 
 def test_a_stream_with_fewer_images_is_complete_with_its_end_marker() -> None:
@@ -154,18 +152,16 @@ def test_a_stream_with_fewer_images_is_complete_with_its_end_marker() -> None:
     ],
 )
 def test_an_error_event_raises_its_error(frames: bytes) -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(reason=pb.ERROR_REASON_CONTENT_BLOCKED):
         decoder("images").feed(frames)
-    assert caught.value.reason == pb.ERROR_REASON_CONTENT_BLOCKED
 
 
 def test_a_group_whose_images_all_fail_raises_the_first_failure() -> None:
     decoding = decoder("ark_images")
     failed = frame(type="image_generation.partial_failed", image_index=0, error=REFUSED)
     assert kinds(decoding, failed + frame(type="image_generation.completed", usage={})) == []
-    with pytest.raises(UmgError) as caught:
+    with raises_error(reason=pb.ERROR_REASON_CONTENT_BLOCKED):
         decoding.close()
-    assert caught.value.reason == pb.ERROR_REASON_CONTENT_BLOCKED
 
 
 @pytest.mark.parametrize("protocol", ["images", "ark_images"])

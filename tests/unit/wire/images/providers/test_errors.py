@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import msgspec
 import pytest
 
-from umg_grpc.base.errors import Failure, UmgError
+from tests.support.error_checks import raises_error
+from umg_grpc.base.errors import Failure
 from umg_grpc.v1 import pb
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
 from umg_grpc.wire.images.providers.dashscope_images import needs_task
@@ -102,9 +103,8 @@ INSIDE = [case for case in CASES if case.protocol in ("ark_images", "dashscope_i
 
 @pytest.mark.parametrize("case", INSIDE, ids=lambda case: f"{case.protocol}: {case.id}")
 def test_an_error_with_status_200_has_the_same_meaning(case: Case) -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(reason=case.reason, failure=case.failure):
         IMAGE_PROTOCOLS[case.protocol].decode_response(case.body, pb.GenerateImageRequest())
-    assert (caught.value.reason, caught.value.failure) == (case.reason, case.failure)
 
 
 @pytest.mark.parametrize("case", INSIDE, ids=lambda case: f"{case.protocol}: {case.id}")
@@ -115,9 +115,8 @@ def test_the_only_failed_item_of_a_success_has_the_same_meaning(case: Case) -> N
     if protocol.tasks is not None:
         decode = protocol.tasks.decode_status  # type: ignore[assignment]
         body = {"output": {"task_status": "SUCCEEDED", "results": [case.error]}}
-    with pytest.raises(UmgError) as caught:
+    with raises_error(reason=case.reason, failure=case.failure):
         decode(msgspec.json.encode(body), pb.GenerateImageRequest())
-    assert (caught.value.reason, caught.value.failure) == (case.reason, case.failure)
 
 
 def refusals() -> Iterator[dict[str, object]]:
@@ -131,17 +130,15 @@ def refusals() -> Iterator[dict[str, object]]:
 
 @pytest.mark.parametrize("answer", list(refusals()), ids=str)
 def test_a_native_answer_without_an_image_is_a_refusal(answer: dict[str, object]) -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(reason=BLOCKED, failure=Failure.CALLER):
         IMAGE_PROTOCOLS["native_images"].decode_response(msgspec.json.encode(answer), pb.GenerateImageRequest())
-    assert (caught.value.reason, caught.value.failure) == (BLOCKED, Failure.CALLER)
 
 
 @pytest.mark.parametrize("reason", ["NO_IMAGE", "OTHER", "IMAGE_OTHER", "STOP", "MAX_TOKENS"])
 def test_a_native_answer_without_an_image_and_refusal_may_be_tried_again(reason: str) -> None:
     answer = {"candidates": [{"content": {"parts": [{"text": "I cannot."}]}, "finishReason": reason}]}
-    with pytest.raises(UmgError) as caught:
+    with raises_error(reason=FAILED, failure=Failure.TRANSIENT):
         IMAGE_PROTOCOLS["native_images"].decode_response(msgspec.json.encode(answer), pb.GenerateImageRequest())
-    assert (caught.value.reason, caught.value.failure) == (FAILED, Failure.TRANSIENT)
 
 
 def test_only_the_refusal_of_a_synchronous_call_demands_a_task() -> None:
@@ -156,9 +153,8 @@ def test_a_failed_task_raises_its_error(state: str) -> None:
     tasks = IMAGE_PROTOCOLS["dashscope_images"].tasks
     assert tasks is not None
     output = {"task_status": state, "code": "DataInspectionFailed", "message": "Refused."}
-    with pytest.raises(UmgError) as caught:
+    with raises_error(reason=BLOCKED):
         tasks.decode_status(msgspec.json.encode({"output": output}), pb.GenerateImageRequest())
-    assert caught.value.reason == BLOCKED
 
 
 @pytest.mark.parametrize("state", ["PENDING", "SUSPENDED", "RUNNING", "LATER_WORD"])

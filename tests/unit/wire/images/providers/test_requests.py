@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from umg_grpc.base.errors import UmgError
+from tests.support.error_checks import raises_error
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.multipart_forms import FilePart, encode_form
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
@@ -75,9 +75,8 @@ REFUSED = [
     ids=lambda value: value if isinstance(value, str) else value.id,
 )
 def test_a_request_that_would_change_its_meaning_is_refused(protocol: str, case: Refused) -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(reason=case.reason, metadata={"field": case.field}):
         IMAGE_PROTOCOLS[protocol].encode_request(case.request, "m", False)
-    assert (caught.value.reason, caught.value.metadata) == (case.reason, {"field": case.field})
 
 
 def test_no_value_can_end_a_part_of_a_form() -> None:

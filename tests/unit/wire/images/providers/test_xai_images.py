@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.support.error_checks import raises_error
 from tests.support.providers.images.image_file_texts import png
-from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS, image_protocol
 from umg_grpc.wire.images.providers.xai_images import XAI_IMAGES
@@ -97,17 +97,15 @@ def test_an_edit_has_its_images_as_addresses() -> None:
 
 
 def test_a_mask_is_refused() -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(reason=pb.ERROR_REASON_UNTRANSLATABLE):
         sent("/images/edits", inputs=[PNG], mask=PNG)
-    assert caught.value.reason == pb.ERROR_REASON_UNTRANSLATABLE
 
 
 def test_a_response_has_images_unless_the_moderation_removed_one() -> None:
     item = {"b64_json": "iVBORw0KGgo=", "respect_moderation": True}
     found = XAI_IMAGES.decode_response(msgspec.json.encode({"data": [item]}), pb.GenerateImageRequest())
     assert len(found.result.images) == 1
-    with pytest.raises(UmgError) as caught:
+    with raises_error(reason=pb.ERROR_REASON_CONTENT_BLOCKED):
         XAI_IMAGES.decode_response(
             msgspec.json.encode({"data": [item | {"respect_moderation": False}]}), pb.GenerateImageRequest()
         )
-    assert caught.value.reason == pb.ERROR_REASON_CONTENT_BLOCKED

@@ -7,6 +7,7 @@ from itertools import product
 import msgspec
 import pytest
 
+from tests.support.error_checks import raises_error
 from tests.support.videos import submission
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.knowledge.data_files import read_rows
@@ -187,9 +188,8 @@ def test_a_new_task_that_a_server_failed_may_be_sent_to_another_channel(protocol
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_new_task_that_failed_with_a_code_of_an_error_is_refused_with_its_reason(protocol: str) -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(failure=Failure.CALLER, message=REASON):
         created(protocol, with_code("failed"))
-    assert (caught.value.failure, caught.value.message) == (Failure.CALLER, REASON)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -202,7 +202,6 @@ def test_a_new_task_that_failed_without_a_reason_is_refused(protocol: str) -> No
 
 def test_a_new_operation_that_is_done_with_an_error_is_refused() -> None:
     body = {"name": "models/veo-3/operations/o", "done": True, "error": {"code": 3, "message": REASON}}
-    with pytest.raises(UmgError) as caught:
+    with raises_error(failure=Failure.CALLER, message=REASON):
         created("vidB", body)
-    assert (caught.value.failure, caught.value.message) == (Failure.CALLER, REASON)
     assert created("vidB", {**body, "error": None}).id == "models/veo-3/operations/o"

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import pytest
 
+from tests.support.error_checks import raises_error
 from tests.support.videos import IMAGE, image, submission
-from umg_grpc.base.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.video import VIDEO_PROTOCOLS
@@ -93,9 +94,8 @@ def test_fields_of_the_gateway_are_not_passed_through() -> None:
         {"shot"},
         {"parameters.extra_json.callback_url", "parameters.extra_json.model"},
     )
-    with pytest.raises(UmgError) as caught:
+    with raises_error(metadata={"field": "parameters.extra_json"}):
         extra_fields(submission("m", extra_json="[1]"), report)
-    assert caught.value.metadata == {"field": "parameters.extra_json"}
 
 
 @EACH
@@ -113,29 +113,25 @@ def test_fields_of_the_gateway_are_not_passed_through() -> None:
     ],
 )
 def test_a_submission_without_a_clear_answer_is_ambiguous(protocol: VideoProtocol, status: int, body: bytes) -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(failure=Failure.AMBIGUOUS):
         protocol.decode_created(status, {"content-type": "text/plain"}, body, submission())
-    assert caught.value.failure is Failure.AMBIGUOUS
 
 
 @EACH
 @pytest.mark.parametrize(("status", "failure"), [(401, Failure.DOWN), (400, Failure.CALLER), (429, Failure.OVERLOADED)])
 def test_a_submission_that_was_clearly_refused_is_not(protocol: VideoProtocol, status: int, failure: Failure) -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(failure=failure):
         protocol.decode_created(status, {}, b'{"error":{"message":"no"}}', submission())
-    assert caught.value.failure is failure
 
 
 @EACH
 def test_a_submission_without_a_prompt_and_without_media_is_refused(protocol: VideoProtocol) -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(field="parameters.prompt"):
         protocol.encode_create(submission(prompt=" "))
-    assert caught.value.metadata["field"] == "parameters.prompt"
 
 
 @EACH
 def test_a_medium_at_an_address_of_another_scheme_is_refused(protocol: VideoProtocol) -> None:
     foreign = pb.VideoMedia(kind=IMAGE, url="gs://bucket/secret.png")
-    with pytest.raises(UmgError) as caught:
+    with raises_error(field="parameters.media[0]"):
         protocol.encode_create(submission("m", foreign))
-    assert caught.value.metadata["field"] == "parameters.media[0]"

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from tests.support.error_checks import raises_error
 from tests.support.videos import TASK_ID, VIDEO, image, submission
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
@@ -232,6 +233,5 @@ def test_an_error_of_the_second_gateway_is_definite_unless_it_is_a_timeout(
     case: Case, status_code: int, failure: Failure
 ) -> None:
     body = ENTRY_FORMATS[case.entry].encode_error(UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "no"), status_code)
-    with pytest.raises(UmgError) as caught:
+    with raises_error(failure=failure):
         UMG_VIDEO.decode_created(status_code, {"content-type": "application/json"}, body, case.submission)
-    assert caught.value.failure is failure

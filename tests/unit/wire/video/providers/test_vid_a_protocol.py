@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
+from tests.support.error_checks import raises_error
 from tests.support.videos import IMAGE, PNG, image, submission
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
@@ -62,9 +63,8 @@ def test_a_remix_has_only_the_prompt() -> None:
     "media", [[image(), image()], [image("last_frame")], [pb.VideoMedia(kind=pb.VIDEO_MEDIA_KIND_VIDEO, data=b"x")]]
 )
 def test_more_than_one_image_is_refused(media: list[pb.VideoMedia]) -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(name="UNTRANSLATABLE"):
         VID_A.encode_create(submission("sora-2", *media))
-    assert caught.value.name == "UNTRANSLATABLE"
 
 
 def test_an_address_is_never_sent() -> None:
@@ -94,9 +94,8 @@ def test_a_failed_task_has_the_reason_of_the_provider() -> None:
 
 def test_a_moderated_prompt_is_blocked_on_every_channel() -> None:
     body = b'{"error":{"message":"no","code":"moderation_blocked","type":"invalid_request_error"}}'
-    with pytest.raises(UmgError) as caught:
+    with raises_error(name="CONTENT_BLOCKED", failure=Failure.CALLER):
         VID_A.decode_created(400, {}, body, submission())
-    assert (caught.value.name, caught.value.failure) == ("CONTENT_BLOCKED", Failure.CALLER)
 
 
 def test_an_id_cannot_change_the_path() -> None:

@@ -6,8 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.support.error_checks import raises_error
 from tests.support.videos import PNG, image, submission
-from umg_grpc.base.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video import VIDEO_PROTOCOLS, video_protocol
 from umg_grpc.wire.video.provider_protocol_interface import VideoProtocol
@@ -114,9 +115,8 @@ def test_an_operation_is_queried_on_its_surface() -> None:
 
 @pytest.mark.parametrize("name", ["", "../x", "models/../../x", "a?b", "//host/x"])
 def test_a_name_that_is_no_operation_is_not_used_as_a_path(name: str) -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(failure=Failure.AMBIGUOUS):
         VID_B.decode_created(200, {}, msgspec.json.encode({"name": name}), submission())
-    assert caught.value.failure is Failure.AMBIGUOUS
 
 
 def test_results_are_inline_or_files_that_need_the_key() -> None:
@@ -170,10 +170,8 @@ def test_a_failed_operation_has_its_reason(code: int, message: str, expected: st
 
 def test_errors_are_classified_by_their_status() -> None:
     body = b'{"error":{"code":429,"message":"quota","status":"RESOURCE_EXHAUSTED","details":[]}}'
-    with pytest.raises(UmgError) as limited:
+    with raises_error(failure=Failure.OVERLOADED):
         VID_B.decode_created(429, {}, body, submission())
-    assert limited.value.failure is Failure.OVERLOADED
     body = b'{"error":{"code":400,"message":"the prompt was moderated","status":"INVALID_ARGUMENT"}}'
-    with pytest.raises(UmgError) as refused:
+    with raises_error(failure=Failure.CALLER):
         VID_B.decode_created(400, {}, body, submission())
-    assert refused.value.failure is Failure.CALLER

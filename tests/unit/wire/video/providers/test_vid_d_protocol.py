@@ -4,10 +4,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
-import pytest
 
+from tests.support.error_checks import raises_error
 from tests.support.videos import AUDIO, IMAGE, VIDEO, image, submission
-from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.video.provider_task_types import ProviderStatus, ProviderTask
@@ -88,9 +87,8 @@ def test_reference_media_have_their_roles_and_bytes_are_data_urls() -> None:
         "reference_audio",
     ]
     assert body["content"][1]["image_url"]["url"].startswith("data:image/png;base64,")
-    with pytest.raises(UmgError) as caught:
+    with raises_error(field="parameters.media[0]"):
         created(pb.VideoMedia(kind=VIDEO, data=b"x"))
-    assert caught.value.metadata["field"] == "parameters.media[0]"
 
 
 def test_fields_that_pass_through_do_not_replace_ours() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.support.error_checks import raises_error
 from tests.support.videos import PNG, TASK_ID, VIDEO, image, submission
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
@@ -205,6 +206,5 @@ def test_errors_are_classified_by_their_code(
     http_status: int, code: int, failure: Failure, name: str, inside: bool
 ) -> None:
     body = msgspec.json.encode({"code": code, "message": "no", "request_id": "r"})
-    with pytest.raises(UmgError) as caught:
+    with raises_error(failure=failure, name=name):
         VID_E.decode_created(200 if inside else http_status, {}, body, submission(NEW))
-    assert (caught.value.failure, caught.value.name) == (failure, name)

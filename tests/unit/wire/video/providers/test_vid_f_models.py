@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.error_checks import raises_error
 from tests.support.providers.server import serve_provider
 from tests.support.providers.video_f import SignedProvider
 from tests.support.videos import AUDIO, VIDEO, image, opened_videos, submission
@@ -97,6 +98,5 @@ REFUSED = [
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.id)
 def test_a_value_that_the_vendor_does_not_accept_is_refused_before_it_is_sent(case: Refused) -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(field=case.field):
         encode_submission(VID_F, submission(case.model, *case.media, public=case.model, **case.parameters))
-    assert caught.value.metadata["field"] == case.field

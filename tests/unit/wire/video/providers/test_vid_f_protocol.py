@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.support.error_checks import raises_error
 from tests.support.videos import PNG, VIDEO, image, submission
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
@@ -117,9 +118,8 @@ def test_a_query_that_failed_is_no_end_of_the_task(code: int) -> None:
 )
 def test_errors_are_classified_by_their_code(http_status: int, code: int, failure: Failure) -> None:
     body = msgspec.json.encode({"code": code, "message": "no", "data": None, "request_id": "r"})
-    with pytest.raises(UmgError) as caught:
+    with raises_error(failure=failure):
         VID_F.decode_created(http_status, {}, body, submission())
-    assert caught.value.failure is failure
 
 
 @pytest.mark.parametrize(
@@ -128,9 +128,8 @@ def test_errors_are_classified_by_their_code(http_status: int, code: int, failur
 def test_errors_of_the_gateway_of_the_provider_are_down(http_status: int, code: str) -> None:
     fault = {"CodeN": 100010, "Code": code, "Message": "no"}
     body = msgspec.json.encode({"ResponseMetadata": {"RequestId": "r", "Error": fault}})
-    with pytest.raises(UmgError) as caught:
+    with raises_error(failure=Failure.DOWN):
         VID_F.decode_created(http_status, {}, body, submission())
-    assert caught.value.failure is Failure.DOWN
     with pytest.raises(UmgError):
         VID_F.decode_status(http_status, {}, body, [TASK])
 

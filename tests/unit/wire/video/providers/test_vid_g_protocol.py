@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.support.error_checks import raises_error
 from tests.support.videos import image, submission
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
@@ -125,10 +126,8 @@ def test_a_task_that_is_not_found_has_status_500() -> None:
 )
 def test_errors_are_classified_by_their_code(http_status: int, kind: str, code: int, failure: Failure) -> None:
     error = {"type": kind, "message": f"no ({code})", "http_code": str(http_status)}
-    with pytest.raises(UmgError) as caught:
+    with raises_error(failure=failure):
         VID_G.decode_created(http_status, {}, msgspec.json.encode({"type": "error", "error": error}), submission(NEW))
-    assert caught.value.failure is failure
     body = msgspec.json.encode({"task_id": "", "base_resp": {"status_code": code, "status_msg": "no"}})
-    with pytest.raises(UmgError) as old:
+    with raises_error(failure=failure):
         VID_G.decode_created(200, {}, body, submission(OLD))
-    assert old.value.failure is failure

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.support.error_checks import raises_error
 from tests.support.providers.server import serve_provider
 from tests.support.providers.video_xai import RequestProvider
 from tests.support.videos import VIDEO, image, opened_videos, submission
@@ -96,9 +97,8 @@ def test_a_video_is_changed_by_its_address() -> None:
 
 
 def test_a_last_frame_and_a_resolution_of_another_model_are_refused() -> None:
-    with pytest.raises(UmgError) as caught:
+    with raises_error(reason=pb.ERROR_REASON_UNTRANSLATABLE):
         sent(image("first_frame"), image("last_frame"))
-    assert caught.value.reason == pb.ERROR_REASON_UNTRANSLATABLE
     with pytest.raises(UmgError, match="'1080p' is not one of its values"):
         encode_submission(VID_A_XAI, submission("grok-imagine-video", public="film", resolution="1080p"))
 
@@ -106,9 +106,8 @@ def test_a_last_frame_and_a_resolution_of_another_model_are_refused() -> None:
 def test_the_id_of_a_task_is_that_of_its_request() -> None:
     created = VID_A_XAI.decode_created(200, {}, b'{"request_id":"req-1"}', submission(MODEL))
     assert (created.id, VID_A_XAI.encode_query([created]).path) == ("req-1", "/videos/req-1")
-    with pytest.raises(UmgError) as caught:
+    with raises_error(failure=Failure.AMBIGUOUS):
         VID_A_XAI.decode_created(200, {}, b"{}", submission(MODEL))
-    assert caught.value.failure is Failure.AMBIGUOUS
 
 
 def test_a_task_runs_until_it_has_a_file() -> None:
