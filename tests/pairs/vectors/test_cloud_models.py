@@ -171,8 +171,6 @@ async def test_models_of_bedrock_embed_batches_with_their_usage(bedrock: tuple[V
 
 # --- calls of Google's SDK
 
-PLACE = "/v1/projects/p/locations/us-central1/publishers/google"
-
 
 @dataclass(frozen=True)
 class GoogleCall:

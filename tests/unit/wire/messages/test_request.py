@@ -480,7 +480,6 @@ def test_an_adaptive_model_needs_no_reasoning_in_a_tool_turn() -> None:
 # --- cache marks
 
 MARK = pb.CacheControl()
-MARKED = {"cache_control": {"type": "ephemeral"}}
 
 
 def test_the_last_four_cache_marks_stay() -> None:
