@@ -92,7 +92,7 @@ def test_a_stream_is_decoded_with_every_line_ending(law: Law, data: st.DataObjec
 
 @every_format
 @few
-@given(st.data(), st.sampled_from([b"\n", b"\r\n"]))
+@given(st.data(), st.sampled_from([b"\n", b"\r\n", b"\r"]))
 def test_a_passed_stream_is_the_providers_to_the_byte_however_it_is_cut(
     law: Law, data: st.DataObject, end: bytes
 ) -> None:

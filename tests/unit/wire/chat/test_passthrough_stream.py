@@ -2,12 +2,9 @@
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.proofs.linear.cost import Work, time_growth
 from tests.support.error_checks import raises_error
-from tests.unit.wire.laws import cuts
 from tests.unit.wire.streams import decoder_of
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
@@ -122,15 +119,6 @@ def test_nothing_that_needs_a_look_is_taken_for_plain(odd: bytes, more: dict[str
     assert decoder._plain(b"".join(plain))[1] == len(b"".join(plain))
     before = b"".join(plain[:place])
     assert decoder._plain(b"".join([before, odd, *plain[place:]]))[1] <= len(before)
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.lists(st.text(max_size=8), max_size=12), st.sampled_from([b"\n", b"\r\n", b"\r"]), st.data())
-def test_every_line_ending_is_passed_through_unchanged(words: list[str], end: bytes, data: st.DataObject) -> None:
-    stream = b"".join([ROLE, *text(*words), END, usage(), DONE]).replace(b"\n", end)
-    passed, events = run(data.draw(cuts(stream)), SAME)
-    assert passed == stream
-    assert kinds(events) == ["started", "finished", "usage"]
 
 
 def test_the_usage_chunk_is_removed_for_a_caller_that_did_not_request_it() -> None:

@@ -6,7 +6,6 @@ import msgspec
 import pytest
 
 from tests.support.error_checks import raises_error
-from tests.unit.wire.timing import within
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import CHAT_FORMAT
@@ -434,15 +433,6 @@ def test_json_of_a_grpc_caller_cannot_add_members_to_the_body(name: str) -> None
     request, path = UNREADABLE[name]
     with raises_error(name="INVALID_FIELD", metadata={"field": path}):
         CHAT_FORMAT.encode_request(request, "theirs", False)
-
-
-def test_many_calls_without_ids_are_paired_quickly() -> None:
-    calls = [call("", f"f{n}") for n in range(10_000)]
-    results = [message(pb.ROLE_TOOL, result("", f"f{n}")) for n in reversed(range(10_000))]
-    with within(3):
-        turns = sent(pb.GenerateRequest(messages=[message(pb.ROLE_ASSISTANT, *calls), *results]))[0]["messages"]
-    ids = {called["function"]["name"]: called["id"] for called in turns[0]["tool_calls"]}
-    assert [turn["tool_call_id"] for turn in turns[1:]] == [ids[turn["name"]] for turn in turns[1:]]
 
 
 def _turn(*parts: pb.Part, role: pb.Role.ValueType = pb.ROLE_USER) -> pb.GenerateRequest:

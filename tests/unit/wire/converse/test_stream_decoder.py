@@ -61,11 +61,6 @@ def test_a_stream_is_decoded_equally_however_it_is_cut(data: st.DataObject) -> N
     assert accumulate(decoded(data.draw(cuts(STREAM)))) == accumulate(decoded([STREAM]))
 
 
-def test_a_stream_is_decoded_equally_byte_by_byte() -> None:
-    pieces = [STREAM[at : at + 1] for at in range(len(STREAM))]
-    assert accumulate(decoded(pieces)) == accumulate(decoded([STREAM]))
-
-
 @pytest.mark.parametrize("at", range(0, STREAM.index(b"messageStop"), 97))
 def test_a_stream_that_ends_early_is_cut_off(at: int) -> None:
     decoder = CONVERSE_FORMAT.translating_decoder(REQUEST)

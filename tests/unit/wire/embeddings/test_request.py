@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from tests.support.error_checks import raises_error
 from tests.unit.wire.laws import few, members, present_members, sprinkled
-from tests.unit.wire.timing import within
 from umg_grpc.v1 import pb
 from umg_grpc.wire.embeddings import EMBEDDINGS_FORMAT
 from umg_grpc.wire.native_embeddings import NATIVE_EMBEDDINGS
@@ -63,14 +62,6 @@ def test_a_body_is_read(case: Reading) -> None:
     case.request.model = "m"
     case.request.source.CopyFrom(pb.SourceDocument(format="embeddings", body=case.body))
     assert request == case.request
-
-
-def test_a_batch_of_two_thousand_texts_is_decoded_quickly() -> None:
-    texts = [f"text {number}" for number in range(2048)]
-    body = msgspec.json.encode({"model": "m", "input": texts})
-    with within(0.02):
-        request = EMBEDDINGS_FORMAT.decode_request(body, {}).canonical
-    assert [item.text for item in request.inputs] == texts
 
 
 # --- to a provider of the same format

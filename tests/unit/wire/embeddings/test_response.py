@@ -76,19 +76,6 @@ def test_the_body_is_one_of_the_official_client() -> None:
     assert (read.usage.prompt_tokens, read.usage.total_tokens) == (7, 8)
 
 
-def test_a_large_batch_is_encoded_and_decoded_quickly() -> None:
-    vectors = [packed(*(math.sin(place + number) for number in range(256))) for place in range(2048)]
-    response = pb.EmbedResponse(model="m", embeddings=[pb.Embedding(values=vector) for vector in vectors])
-    request = make_request(2048, "m")
-    for encoding, seconds in ((pb.EMBEDDING_ENCODING_FLOAT, 0.6), (pb.EMBEDDING_ENCODING_BASE64, 0.15)):
-        request.encoding = encoding
-        with within(seconds):
-            body = EMBEDDINGS_FORMAT.encode_response(response, request, SHAPE)
-        with within(1):
-            read = EMBEDDINGS_FORMAT.decode_response(body, request, False)
-        assert [vector.values for vector in read.embeddings] == vectors
-
-
 # --- from a provider
 
 ONE, TWO = packed(1, 0), packed(2, 3)

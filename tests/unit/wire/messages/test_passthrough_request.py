@@ -3,7 +3,6 @@
 import msgspec
 import pytest
 
-from tests.unit.wire.timing import within
 from umg_grpc.v1 import pb
 from umg_grpc.wire.messages import MESSAGES_FORMAT
 
@@ -221,15 +220,3 @@ def test_only_the_fields_that_a_rule_edited_are_encoded_again(
     body: Fields, edited: pb.GenerateRequest, sent: Fields, report: str
 ) -> None:
     assert rebuilt(body, edited=edited) == (sent, report)
-
-
-def test_a_large_body_is_rebuilt_in_time_that_grows_with_its_length() -> None:
-    block = {"type": "text", "text": 'word "persistent" umg. ' * 50}
-    turns = [
-        {"role": role, "content": [block, thought("umg.native.a"), TEXT | PERSISTENT]}
-        for role in ("user", "assistant") * 600
-    ]
-    body = msgspec.json.encode(BODY | {"messages": turns})
-    with within(1.5):
-        request = MESSAGES_FORMAT.decode_request(body, {}).canonical
-        MESSAGES_FORMAT.encode_request(request, "theirs", False)

@@ -6,7 +6,6 @@ import pytest
 from tests.unit.wire.messages.streams import decoded
 from tests.unit.wire.messages.test_stream_decoder import argued, block, end, frame, start, text_delta
 from tests.unit.wire.streams import events_of, kinds
-from tests.unit.wire.timing import within
 from umg_grpc.v1 import pb
 from umg_grpc.wire.messages import MESSAGES_FORMAT
 from umg_grpc.wire.messages.passthrough_stream import PassthroughDecoder
@@ -87,15 +86,6 @@ def test_chunks_that_need_parsing_are_not_taken_for_plain_deltas(odd: bytes, pla
     assert decoder._plain(b"".join([before, odd, *plain[place:]]))[1] <= len(before)
 
 
-@pytest.mark.parametrize("end_", [b"\r\n", b"\r"])
-def test_every_line_ending_is_passed_through_unchanged(end_: bytes) -> None:
-    stream = (start() + TEXT + end()).replace(b"\n", end_)
-    for pieces in ([stream], [stream[at : at + 1] for at in range(len(stream))]):
-        passed, messages = run(pieces, SAME)
-        assert passed == stream
-        assert kinds(messages) == ["started", "usage", "finished", "usage"]
-
-
 @pytest.mark.parametrize(
     ("stream", "passed"),
     [
@@ -121,9 +111,3 @@ def test_nothing_is_passed_before_the_answer_begins() -> None:
     message = decoder.feed(start())
     assert message is not None
     assert message.source_frames == frame("ping") + start()
-
-
-def test_a_long_stream_passes_in_time_that_grows_with_its_length() -> None:
-    stream = start() + DELTA * 50_000 + end()
-    with within(1):
-        run([stream[at : at + 1000] for at in range(0, len(stream), 1000)], OURS)

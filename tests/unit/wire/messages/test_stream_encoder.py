@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.wire.messages.streams import ANSWERED
-from tests.unit.wire.timing import within
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.messages import MESSAGES_FORMAT
@@ -298,11 +297,3 @@ def test_encoding_does_not_change_the_events() -> None:
     before = message.SerializeToString(deterministic=True)
     MESSAGES_FORMAT.stream_encoder(ANSWERED).feed(message)
     assert message.SerializeToString(deterministic=True) == before
-
-
-def test_many_pieces_of_interleaved_calls_take_time_that_grows_with_their_number() -> None:
-    stream = [called(0, "f"), called(1, "g"), argued(0, "{")]
-    for number in range(20_000):
-        stream += [argued(0, f'"{number}":{{}},'), argued(1, "x"), argued(1, "y")]
-    with within(4):
-        blocks(stream)

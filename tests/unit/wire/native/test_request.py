@@ -7,7 +7,6 @@ import msgspec
 import pytest
 
 from tests.support.error_checks import raises_error
-from tests.unit.wire.timing import within
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.reasoning_state_conversion import show
@@ -746,23 +745,3 @@ REPORTED: dict[str, tuple[pb.GenerateRequest, str]] = {
 def test_options_without_a_field_in_native_are_dropped_and_reported(name: str) -> None:
     request, report = REPORTED[name]
     assert sent(request)[1] == report
-
-
-def test_many_calls_and_results_are_paired_quickly() -> None:
-    calls = [call(str(n), f"f{n}") for n in range(10_000)]
-    results = [turn(pb.ROLE_TOOL, result(str(n), "")) for n in reversed(range(10_000))]
-    with within(2):
-        encoded = contents(model(*calls), *results)
-    assert [part["functionResponse"]["name"] for part in encoded[1]["parts"]] == [f"f{n}" for n in range(10_000)]
-
-
-def test_a_large_body_with_alternative_names_is_decoded_quickly() -> None:
-    turns = [
-        {"role": "model", "parts": [{"function_call": {"name": "f", "args": {"a_b": "x" * 500}}}, {"text": "y" * 500}]}
-        for _ in range(2_000)
-    ]
-    body = msgspec.json.encode({"contents": turns})
-    with within(2):
-        request = NATIVE_FORMAT.decode_request(body, {}).canonical
-    assert len(body) > 2**21
-    assert len(request.messages) == 2_000

@@ -129,15 +129,6 @@ def test_dropped_fields_of_a_grpc_caller_are_reported() -> None:
     assert encoded.report.dropped == {"priority": None}
 
 
-@pytest.mark.parametrize("count", [2000])
-def test_many_documents_are_decoded_and_encoded_quickly(count: int) -> None:
-    objects = [{"text": "some words " * 20, "n": index} for index in range(count)]
-    with within(1.5):
-        for documents in (objects, [str(document["text"]) for document in objects]):
-            request = RERANK_FORMAT.decode_request(msgspec.json.encode(LEAST | {"documents": documents}), {}).canonical
-            RERANK_V2.encode_request(request, "theirs")
-
-
 def test_many_fields_to_rank_take_no_more_time_than_the_documents_have_members() -> None:
     names = [f"{index}{'x' * 10_000}" for index in range(100)]
     body = msgspec.json.encode(LEAST | {"documents": [{"text": "a"}] * 20_000, "rank_fields": names})

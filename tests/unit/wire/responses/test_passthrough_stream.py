@@ -1,10 +1,7 @@
 """A provider's frames for a caller of the same format: passed through, except for necessary changes."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from tests.unit.wire.laws import cuts
 from tests.unit.wire.responses.streams import Payload, decoded, frames, payloads_of
 from tests.unit.wire.responses.test_stream_decoder import CREATED, FUNCTION, MESSAGE, at, ended, item, message_item
 from umg_grpc.v1 import pb
@@ -89,13 +86,6 @@ def test_nothing_that_needs_a_look_is_taken_for_plain(odd: bytes, place: int) ->
     assert decoder._plain(b"".join(plain))[1] == len(b"".join(plain))
     before = b"".join(plain[:place])
     assert decoder._plain(b"".join([before, odd, *plain[place:]]))[1] <= len(before)
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.lists(st.text(max_size=8), max_size=12), st.sampled_from([b"\n", b"\r\n", b"\r"]), st.data())
-def test_every_line_ending_is_passed_through_unchanged(words: list[str], end: bytes, data: st.DataObject) -> None:
-    stream = frames(CREATED, item("added", MESSAGE), *text(*words), ended()).replace(b"\n", end)
-    assert passed(data.draw(cuts(stream)), SAME)[0] == stream
 
 
 def test_lines_that_break_clients_are_left_out() -> None:
