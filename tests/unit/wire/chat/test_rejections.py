@@ -1,29 +1,14 @@
 """Bodies that the face refuses, and the path in each error."""
 
-from dataclasses import dataclass, field
-
 import msgspec
 import pytest
 from google.protobuf.descriptor import FieldDescriptor
 
-from tests.support.error_checks import raises_error
-from umg_grpc.base.errors import UmgError
+from tests.unit.wire.rejections import Rejection, check_rejection
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import CHAT_FORMAT
 
-INVALID, MISSING = (
-    pb.ERROR_REASON_INVALID_FIELD,
-    pb.ERROR_REASON_MISSING_FIELD,
-)
-
-
-@dataclass(frozen=True)
-class Rejection:
-    id: str
-    field: str
-    body: dict[str, object] = field(default_factory=dict)  # beside a model and a message
-    reason: "pb.ErrorReason.ValueType" = INVALID
-    message: str = ""
+MISSING = pb.ERROR_REASON_MISSING_FIELD
 
 
 def content(*parts: object) -> dict[str, object]:
@@ -109,31 +94,8 @@ REJECTIONS = [
 
 @pytest.mark.parametrize("case", REJECTIONS, ids=lambda case: case.id)
 def test_a_malformed_field_is_refused_by_its_path(case: Rejection) -> None:
-    body = {"model": "m", "messages": [{"role": "user", "content": "hi"}]} | case.body
-    body = {name: value for name, value in body.items() if value is not msgspec.UNSET}
-    with pytest.raises(UmgError) as caught:
-        CHAT_FORMAT.decode_request(msgspec.json.encode(body), {})
-    error = caught.value
-    assert (error.reason, error.metadata) == (case.reason, {"field": case.field})
-    assert f"`{case.field}`" in error.message
-    assert case.message in error.message
-    assert error.message.isprintable()
-    assert len(error.message) < 300
+    check_rejection(CHAT_FORMAT.decode_request, {"model": "m", "messages": [{"role": "user", "content": "hi"}]}, case)
     assert CHAT_FORMAT.wire_path(case.field) == case.field  # the path is that of the caller's body
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"", b"{", b"hello", b"[]", b'"a"', b"null", b'{"model":"m","messages":[{"role":"user","content":"a"}]} x', b"\xff\xfe{}", b'{"x":"\xf0\x9f"}',
-        b'{"model":"m","messages":[{"role":"user","content":"\\ud83d"}]}', b'{"x":' + b"[" * 100_000,
-        b'{"model":"m","messages":[{"role":"user","content":"a"}],"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
-    ],
-    ids=lambda body: repr(body[:40]),
-)  # fmt: skip
-def test_a_body_that_is_no_json_object_is_malformed(body: bytes) -> None:
-    with raises_error(reason=pb.ERROR_REASON_MALFORMED_BODY):
-        CHAT_FORMAT.decode_request(body, {})
 
 
 def test_null_is_treated_as_absent_in_every_optional_field() -> None:

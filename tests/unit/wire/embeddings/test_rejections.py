@@ -1,25 +1,13 @@
 """Bodies that the face refuses, and the path in each error."""
 
-from dataclasses import dataclass, field
-
 import msgspec
 import pytest
 
-from tests.support.error_checks import raises_error
-from umg_grpc.base.errors import UmgError
+from tests.unit.wire.rejections import Rejection, check_rejection
 from umg_grpc.v1 import pb
 from umg_grpc.wire.embeddings import EMBEDDINGS_FORMAT
 
-INVALID, MISSING = pb.ERROR_REASON_INVALID_FIELD, pb.ERROR_REASON_MISSING_FIELD
-
-
-@dataclass(frozen=True)
-class Rejection:
-    id: str
-    field: str
-    body: dict[str, object] = field(default_factory=dict)  # beside a model and an input
-    reason: "pb.ErrorReason.ValueType" = INVALID
-    message: str = ""
+MISSING = pb.ERROR_REASON_MISSING_FIELD
 
 
 def body_with(value: object) -> dict[str, object]:
@@ -49,38 +37,10 @@ REJECTIONS = [
 ]  # fmt: skip
 
 
-def body_of(fields: dict[str, object]) -> bytes:
-    body_fields = {"model": "m", "input": "a", **fields}
-    return msgspec.json.encode({name: value for name, value in body_fields.items() if value is not msgspec.UNSET})
-
-
 @pytest.mark.parametrize("case", REJECTIONS, ids=lambda case: case.id)
 @pytest.mark.parametrize("more", [{}, {"zork": 1}], ids=["known", "beside an unknown field"])
 def test_a_malformed_body_is_rejected_by_the_path_of_its_field(case: Rejection, more: dict[str, object]) -> None:
-    with pytest.raises(UmgError) as caught:
-        EMBEDDINGS_FORMAT.decode_request(body_of({**case.body, **more}), {})
-    assert (caught.value.reason, caught.value.metadata) == (case.reason, {"field": case.field})
-    assert caught.value.message.startswith(f"`{case.field}`")
-    assert case.message in caught.value.message
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"{",
-        b"[]",
-        b'"a"',
-        b"null",
-        b'{"model":"m","input":"\xff"}',
-        b'{"model":"m","input":"\\ud83d"}',
-        b"[" * 9999,
-    ],
-    ids=repr,
-)
-def test_a_body_that_is_no_json_object_is_malformed(body: bytes) -> None:
-    with raises_error(reason=pb.ERROR_REASON_MALFORMED_BODY):
-        EMBEDDINGS_FORMAT.decode_request(body, {})
+    check_rejection(EMBEDDINGS_FORMAT.decode_request, {"model": "m", "input": "a", **more}, case)
 
 
 PATHS = {

@@ -1,25 +1,13 @@
 """Bodies that the face refuses, and the path in each error."""
 
-from dataclasses import dataclass, field
-
 import msgspec
 import pytest
 
-from tests.support.error_checks import raises_error
-from umg_grpc.base.errors import UmgError
+from tests.unit.wire.rejections import Rejection, check_rejection
 from umg_grpc.v1 import pb
 from umg_grpc.wire.native import NATIVE_FORMAT
 
-INVALID, MISSING = pb.ERROR_REASON_INVALID_FIELD, pb.ERROR_REASON_MISSING_FIELD
-
-
-@dataclass(frozen=True)
-class Rejection:
-    id: str
-    field: str
-    body: dict[str, object] = field(default_factory=dict)  # beside a turn
-    reason: "pb.ErrorReason.ValueType" = INVALID
-    message: str = ""
+MISSING = pb.ERROR_REASON_MISSING_FIELD
 
 
 def part(value: object) -> dict[str, object]:
@@ -82,23 +70,7 @@ REJECTIONS = [
 
 @pytest.mark.parametrize("case", REJECTIONS, ids=lambda case: case.id)
 def test_a_malformed_body_is_rejected_by_the_path_of_its_field(case: Rejection) -> None:
-    body = {"contents": [{"parts": [{"text": "a"}]}]} | case.body
-    given = {name: value for name, value in body.items() if value is not msgspec.UNSET}
-    with pytest.raises(UmgError) as caught:
-        NATIVE_FORMAT.decode_request(msgspec.json.encode(given), {})
-    assert (caught.value.reason, caught.value.metadata) == (case.reason, {"field": case.field})
-    assert caught.value.message.startswith(f"`{case.field}`")
-    assert case.message in caught.value.message
-
-
-@pytest.mark.parametrize(
-    "body",
-    [b"", b"[]", b'"a"', b"null", b"{", b'{"contents":[' * 3000, b'{"contents":"\xff"}', b'{"contents":[{"parts":[{"text":"\xff"}]}]}', b'{"x":"\xff"}'],
-    ids=lambda body: repr(body[:40]),
-)  # fmt: skip
-def test_a_body_that_is_no_json_object_is_refused(body: bytes) -> None:
-    with raises_error(name="MALFORMED_BODY"):
-        NATIVE_FORMAT.decode_request(body, {})
+    check_rejection(NATIVE_FORMAT.decode_request, {"contents": [{"parts": [{"text": "a"}]}]}, case)
 
 
 PATHS = {

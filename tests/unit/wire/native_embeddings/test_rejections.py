@@ -96,14 +96,6 @@ def test_a_malformed_batch_is_rejected(case: Rejection) -> None:
     assert case.message in error.message
 
 
-@pytest.mark.parametrize("codec", [NATIVE_EMBEDDING, NATIVE_EMBEDDINGS], ids=lambda codec: codec.name)
-@pytest.mark.parametrize(
-    "body", [b"", b"{", b"[]", b"3", b'{"content":"\xff"}', b'{"content":"\\ud83d"}', b"[" * 9999], ids=repr
-)
-def test_a_body_that_is_no_json_object_is_malformed(codec: Codec, body: bytes) -> None:
-    assert refusal(codec, body).reason == pb.ERROR_REASON_MALFORMED_BODY
-
-
 # --- the model, which is in the path
 
 

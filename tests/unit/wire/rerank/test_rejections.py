@@ -1,25 +1,13 @@
 """Bodies that both faces refuse, and the path in each error."""
 
-from dataclasses import dataclass
-
 import msgspec
 import pytest
 
-from tests.support.error_checks import raises_error
+from tests.unit.wire.rejections import Rejection, check_rejection
 from tests.unit.wire.rerank.strategies import FORMATS
-from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 
-INVALID, MISSING = pb.ERROR_REASON_INVALID_FIELD, pb.ERROR_REASON_MISSING_FIELD
-
-
-@dataclass(frozen=True)
-class Rejection:
-    id: str
-    field: str
-    body: dict[str, object]  # beside a model, a query and a document
-    reason: "pb.ErrorReason.ValueType" = INVALID
-    message: str = ""
+MISSING = pb.ERROR_REASON_MISSING_FIELD
 
 
 def documents(*given: object, **more: object) -> dict[str, object]:
@@ -74,34 +62,7 @@ REJECTIONS = [
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("case", REJECTIONS, ids=lambda case: case.id)
 def test_a_malformed_body_is_rejected_by_the_path_of_its_field(case: Rejection, name: str) -> None:
-    whole = {"model": "m", "query": "q", "documents": ["a"], **case.body}
-    body = msgspec.json.encode({key: value for key, value in whole.items() if value is not msgspec.UNSET})
-    with pytest.raises(UmgError) as caught:
-        FORMATS[name].decode_request(body, {})
-    assert (caught.value.reason, caught.value.metadata) == (case.reason, {"field": case.field})
-    assert case.message in caught.value.message
-    assert f"`{case.field}`" in caught.value.message
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"[]",
-        b'"a"',
-        b'{"model":"m"',
-        b'{"model":"m","query":"q","documents":["\xff"]}',
-        b'{"model":"m","query":"q","documents":[{"text":"a","b":"\xff"}]}',
-        b'{"model":"m","query":"q","documents":["\\ud83d"]}',
-        b'{"model":"m","query":"q","documents":["a",{"text":"\\ud83d"}]}',
-        b'{"model":"m","query":"q","documents":[' + b"[" * 100_000,
-    ],
-    ids=lambda body: repr(body[:60]),
-)
-def test_a_body_that_is_no_json_object_is_malformed(body: bytes) -> None:
-    for codec in FORMATS.values():
-        with raises_error(reason=pb.ERROR_REASON_MALFORMED_BODY):
-            codec.decode_request(body, {})
+    check_rejection(FORMATS[name].decode_request, {"model": "m", "query": "q", "documents": ["a"]}, case)
 
 
 @pytest.mark.parametrize(
