@@ -6,6 +6,7 @@ from typing import assert_never
 import msgspec
 
 from umg_grpc.v1 import pb
+from umg_grpc.wire.chat.tool_calls import call_id
 from umg_grpc.wire.cohere.documents import documents_of, encode_source
 from umg_grpc.wire.core.json_decoding import JsonObject
 
@@ -141,8 +142,8 @@ def encode_usage(usage: pb.Usage) -> JsonObject:
 
 def encode_call(call: pb.ToolCall, response_id: str, index: int) -> JsonObject:
     """Return a tool call with empty arguments, as a stream begins it. `index`: source of an id if it has none."""
-    call_id = call.call_id or f"call_{''.join(filter(str.isalnum, response_id))[-24:]}_{index}"
-    return {"id": call_id, "type": "function", "function": {"name": call.name, "arguments": ""}}
+    function = {"name": call.name, "arguments": ""}
+    return {"id": call_id(call, response_id, index), "type": "function", "function": function}
 
 
 def arguments_of(call: pb.ToolCall) -> str:

@@ -131,7 +131,7 @@ class StreamEncoder:
             case "summary_delta":
                 if self._thought is None or self._thought[0] != part or self._thought[1] < 0:  # texts are preferred
                     yield from self._reasoning((part, -1 - event.summary_delta.summary_index), event.summary_delta.text)
-            case "arguments_delta":
+            case "arguments_delta" | "part_ended":
                 yield from self._call_event(event)
             case "started":
                 self._response_id = event.started.response_id
@@ -143,8 +143,6 @@ class StreamEncoder:
             case "logprobs":
                 for entry in event.logprobs.logprobs:
                     yield from self._logprob(entry)
-            case "part_ended":
-                yield from self._call_event(event)
             case "finished":
                 self._finished = event.finished
             case "usage":
@@ -300,16 +298,13 @@ class StreamEncoder:
             part, events = self._waiting.popitem(last=False)
             for event in events:
                 self.retained_bytes -= EVENT_BYTES + event.ByteSize()
-                yield from self._waited(part, event)
-
-    def _waited(self, part: int, event: pb.GenerateEvent) -> Iterator[bytes]:
-        if event.HasField("part_started"):
-            yield from self._end_call()  # the one before is complete
-            yield from self._start_call(part, event.part_started.tool_call)
-        elif event.HasField("arguments_delta"):
-            yield from self._arguments(event.arguments_delta)
-        else:
-            yield from self._end_call()
+                if event.HasField("part_started"):
+                    yield from self._end_call()  # the one before is complete
+                    yield from self._start_call(part, event.part_started.tool_call)
+                elif event.HasField("arguments_delta"):
+                    yield from self._arguments(event.arguments_delta)
+                else:
+                    yield from self._end_call()
 
 
 def _frame(kind: str, members: JsonObject) -> bytes:

@@ -135,7 +135,7 @@ class StreamEncoder:
                 yield self._line(index, EMPTY_PART, encode_logprobs(event.logprobs.logprobs))
             case "media_delta":
                 if (held := self._candidate(index).held.get(part)) is not None:
-                    self._hold(held.append_data(event.media_delta.data))
+                    self.retained_bytes += held.append_data(event.media_delta.data)
             case "part_updated":
                 self._update(index, part, event.part_updated)
             case "part_ended":
@@ -188,7 +188,7 @@ class StreamEncoder:
                 | "opaque"
             ):
                 held = candidate.held[part] = HeldPart(started)
-                self._hold(held.size)
+                self.retained_bytes += held.size
                 return
             case unhandled:
                 assert_never(unhandled)
@@ -221,10 +221,7 @@ class StreamEncoder:
 
     def _append_arguments(self, index: int, part: int, text: str) -> None:
         if (held := self._candidate(index).held.get(part)) is not None:
-            self._hold(held.append_input(text))
-
-    def _hold(self, size: int) -> None:
-        self.retained_bytes += size
+            self.retained_bytes += held.append_input(text)
 
     def _state(self, index: int, part: int, state: pb.ReasoningState) -> Iterator[bytes]:
         """Set the state of a held part; for any other part, yield a line with an empty piece and the state."""
@@ -240,16 +237,16 @@ class StreamEncoder:
     def _update(self, index: int, part: int, updated: pb.Part) -> None:
         held = self._candidate(index).held
         if part in held and not updated.HasField("media"):
-            self._hold(-held[part].size)
+            self.retained_bytes -= held[part].size
             held[part] = HeldPart(updated)
-            self._hold(held[part].size)
+            self.retained_bytes += held[part].size
 
     def _release(self, index: int, part: int) -> Iterator[bytes]:
         candidate = self._candidate(index)
         held = candidate.held.pop(part, None)
         if held is None:
             return
-        self._hold(-held.size)
+        self.retained_bytes -= held.size
         whole = held.whole()
         candidate.queries.extend(queries_of(whole))
         if (encoded := encode_response_part(whole)) is not None:

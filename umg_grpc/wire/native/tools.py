@@ -150,7 +150,7 @@ def _encode_each(
             case "function" if tool.function.name not in left_out:
                 functions.append(_encode_function(tool, names, f"tools[{index}].function", report, dialect))
             case "custom" if tool.custom.name not in left_out:
-                functions.append(_encode_custom(tool, names, report))
+                functions.append(names.head(tool) | {"parametersJsonSchema": encode_free_text(tool.custom, report)})
             case "function" | "custom":
                 pass  # not among the tools that may be called
             case "web_search" if searches:
@@ -195,10 +195,6 @@ def _encode_function(
     if function.strict:
         report.drop("strict")
     return encoded
-
-
-def _encode_custom(tool: pb.Tool, names: ToolNames, report: Report) -> JsonObject:
-    return {**names.head(tool), "parametersJsonSchema": encode_free_text(tool.custom, report)}
 
 
 def _encode_search(search: pb.WebSearchTool, report: Report) -> JsonObject:

@@ -25,7 +25,6 @@ IMAGE_DETAILS = ("auto", "low", "high", "original")
 FILE_DETAILS = ("auto", "low", "high")
 BETWEEN_TEXTS = "\n\n"
 
-# Types of files in bare base64, whose bytes do not always reveal the type.
 # --- caller -> canonical
 
 

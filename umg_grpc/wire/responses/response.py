@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json_decoding import JsonObject, replace_model_id
+from umg_grpc.wire.core.json_decoding import replace_model_id
 from umg_grpc.wire.core.lenient_number_reading import set_time
 from umg_grpc.wire.core.reasoning_state_conversion import STATE_PREFIX
 from umg_grpc.wire.core.split_character_repair import decode
@@ -94,7 +94,9 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
             for item in raw:
                 decode_output_item(item, candidate.message)
             rename_calls(candidate.message, request)
-        decode_finish(parsed, _has_calls(seen), _has_refusal(seen), candidate)
+        calls = any(item.type in CALL_ITEMS for item in seen)
+        refused = any(content.type == "refusal" for item in seen for content in item.content or ())
+        decode_finish(parsed, calls, refused, candidate)
         decode_used(parsed, sum(item.type == "web_search_call" for item in seen), response)
     except (ValueError, RecursionError):
         raise unreadable() from None
@@ -107,14 +109,6 @@ def _with_status(body: bytes) -> bytes:
     return msgspec.json.encode(members)
 
 
-def _has_calls(items: list[SeenItem]) -> bool:
-    return any(item.type in CALL_ITEMS for item in items)
-
-
-def _has_refusal(items: list[SeenItem]) -> bool:
-    return any(content.type == "refusal" for item in items for content in item.content or ())
-
-
 def mark_states(document: bytes) -> bytes:
     """Mark states of another gateway's response that look wrapped by this one: it must get them back unchanged."""
     return _STATE.sub(_MARKED, document) if STATE_PREFIX.encode() in document else document
@@ -122,5 +116,4 @@ def mark_states(document: bytes) -> bytes:
 
 def encode_count(tokens: int, original: int | None) -> bytes:
     """Return the response to `POST /v1/responses/input_tokens`. `original` is not used: requests contain no edits."""
-    body: JsonObject = {"object": "response.input_tokens", "input_tokens": tokens}
-    return msgspec.json.encode(body)
+    return msgspec.json.encode({"object": "response.input_tokens", "input_tokens": tokens})

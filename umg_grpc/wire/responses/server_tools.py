@@ -7,17 +7,13 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject, is_present, json_text, parse
 from umg_grpc.wire.responses import schema
 
-# Type of an item -> canonical name of the tool, and the name -> type and prefix of ids.
-SERVER_TOOLS = {
-    "web_search_call": "web_search",
-    "file_search_call": "file_search",
-    "code_interpreter_call": "code_execution",
-}
+# Canonical name of a tool -> type of its items and prefix of their ids, and the type -> name.
 SERVER_ITEMS = {
     "web_search": ("web_search_call", "ws_"),
     "file_search": ("file_search_call", "fs_"),
     "code_execution": ("code_interpreter_call", "ci_"),
 }
+SERVER_TOOLS = {kind: name for name, (kind, _) in SERVER_ITEMS.items()}
 
 
 # --- caller or provider -> canonical
