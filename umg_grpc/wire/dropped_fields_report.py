@@ -43,7 +43,7 @@ class Report(msgspec.Struct, eq=False):
     limits: int = 0  # entries in `dropped` that are limits of the gateway itself, not losses in translation
     of_turns: int | None = None
     """Number of names in `dropped` that were in `OF_TURNS` when they were renamed; None before."""
-    awaited_headers: tuple[str, ...] = ()  # of the provider's response, forwarded to the caller
+    awaited_headers: tuple[str, ...] = ()  # headers of the provider's response that are forwarded to the caller
     response_headers: dict[str, str] = {}  # `awaited_headers` that the response has
     performed: set[str] = set()
     """Names in `dropped` that strict mode ignores: the gateway has their effect, or the provider no use for them."""

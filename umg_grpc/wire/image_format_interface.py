@@ -67,7 +67,7 @@ class ImageFormat:
     """Header for a provider's key: `authorization` with a Bearer token, or any other header with the bare key."""
     provider_name: str = ""
     """Name of the providers of the format in telemetry (`gen_ai.provider.name`); "" for `umg.<format>`."""
-    key_headers: tuple[str, ...] = ()  # that hold a caller's key besides `Authorization`
+    key_headers: tuple[str, ...] = ()  # headers that hold a caller's key besides `Authorization`
     key_parameter: str = ""  # query parameter that holds a caller's key
     error_paths: tuple[str, ...] = ()
     """First parts of URL paths. A call of a path that begins so but has no route gets an error body of this format."""

@@ -19,7 +19,7 @@ from umg_grpc.wire.errors.provider_errors import as_error, from_provider, is_err
 from umg_grpc.wire.text_format_interface import BIG_BYTES
 
 TOO_LONG = "inputs"  # canonical field that the error names if the provider rejects a request as too long
-MAX_JSON_INTEGER = 2**53  # that every JSON parser reads exactly
+MAX_JSON_INTEGER = 2**53  # largest integer that every JSON parser reads exactly
 Dimensions = Annotated[int, Meta(ge=1, le=MAX_COUNT)] | Annotated[float, Meta(ge=1, le=MAX_COUNT)]
 """Type of the requested vector length in a JSON body, written as `256` or `256.0`."""
 

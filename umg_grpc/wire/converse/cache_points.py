@@ -12,7 +12,7 @@ from umg_grpc.wire.core.prompt_cache_marks import lasts_an_hour
 from umg_grpc.wire.dropped_fields_report import Report
 
 MAX_CACHE_POINTS = 4
-UNMARKED_BLOCK = "reasoningContent"  # after it the provider rejects a cache point
+UNMARKED_BLOCK = "reasoningContent"  # type of block after which the provider rejects a cache point
 
 
 @dataclass(slots=True)

@@ -48,7 +48,7 @@ MEDIA_TYPES: Mapping[str, str] = {name: mime for mime, name in IMAGE_FORMATS.ite
 
 DEFAULT_NAME = "document"
 MAX_NAME_CHARACTERS = 200
-NUMBER_CHARACTERS = 8  # of a name that are reserved for a number
+NUMBER_CHARACTERS = 8  # characters of a name that are reserved for a number
 _ILLEGAL = re.compile(r"[^0-9A-Za-z_\s()\[\]-]")
 _MARKS = re.compile(r"[\u0300-\u036f]")  # accents after their letters in decomposed characters
 _SPACES = re.compile(r"\s+")

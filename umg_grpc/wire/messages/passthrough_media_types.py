@@ -10,7 +10,7 @@ from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, parse
 from umg_grpc.wire.core.raw_json_edits import EACH_ELEMENT, edit_values
 from umg_grpc.wire.dropped_fields_report import Report
 
-HEAD_CHARACTERS = 32  # of base64 that contain the signature of an image
+HEAD_CHARACTERS = 32  # characters of base64 that contain the signature of an image
 
 _PATHS = (
     (EACH_ELEMENT, "content", EACH_ELEMENT, "source"),

@@ -12,7 +12,7 @@ from umg_grpc.wire.core.split_character_repair import decode
 from umg_grpc.wire.responses.errors import error_event, response_error
 from umg_grpc.wire.responses.provider_stream_events import END_EVENTS
 
-MAX_ITEMS_BYTES = 1 << 20  # of frames with finished items that the end repeats; further ones are left out
+MAX_ITEMS_BYTES = 1 << 20  # maximum of the frames with finished items that the end repeats; further ones are left out
 ITEM_DONE = b"response.output_item.done"
 
 _NUMBER = re.compile(rb'"sequence_number"\s*:\s*(\d+)')
