@@ -35,9 +35,7 @@ def make_app(
     rows: Sequence[Route] = ROUTE_TABLE,
     make_handler: MakeHandler = handler,
 ) -> App:
-    """Return the HTTP application that serves the routes `rows` by gRPC services over `channel`. `make_handler`:
-    creates a route's handler.
-    """
+    """Return the HTTP application for the routes `rows`, which calls gRPC services over `channel`."""
     return App(settings, Dispatcher(channel, settings, rows, make_handler))
 
 

@@ -43,9 +43,7 @@ class Dispatcher:
     def __init__(
         self, channel: grpc.aio.Channel, settings: Settings, rows: Sequence[Route], make_handler: MakeHandler = handler
     ) -> None:
-        """Create a dispatcher for the routes `rows`, whose handlers call gRPC services over `channel`. `make_handler`
-        creates a route's handler.
-        """
+        """Create a dispatcher for the routes `rows`, whose handlers call gRPC services over `channel`."""
         self._settings = settings
         self._cors = CorsRules(settings.cors_origins)
         self._models = rpc.ModelServiceStub(channel)

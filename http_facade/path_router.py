@@ -22,9 +22,7 @@ class RouteMatch(NamedTuple):
 
 
 class PathRouter:
-    """Finder of a request's route. A handler is created at the first request of its route, since most processes serve
-    few of the routes.
-    """
+    """Finder of a request's route. The first request of a route creates its handler: most processes use few routes."""
 
     def __init__(self, rows: Sequence[Route], make_handler: Callable[[Route], Handler]) -> None:
         """Create a router for the routes `rows`; `make_handler` creates the handler of one route."""

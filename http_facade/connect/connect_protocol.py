@@ -87,9 +87,7 @@ def code_status(status: Status) -> int:
 
 
 def encode_error(error: UmgError, _: int) -> bytes:
-    """Return the JSON body of the response to a failed unary call. The status is not used: it is a parameter of all
-    formats' error encoders.
-    """
+    """Return the JSON body for a failed unary call. Encoders of other formats need the status."""
     return encode_status(status_of(error))
 
 

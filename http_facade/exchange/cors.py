@@ -1,6 +1,4 @@
-"""Cross-origin requests (CORS): which web pages may call the gateway and read its responses (Fetch standard, "CORS
-protocol").
-"""
+"""Cross-origin requests (CORS): web pages that may call the gateway and read its responses (Fetch standard, "CORS")."""
 
 from collections.abc import Collection, Mapping
 

@@ -29,9 +29,7 @@ NOT_RETRYABLE = frozenset(
 
 
 def error_encoder(face: str) -> Callable[[UmgError, int], bytes]:
-    """Return the encoder of error bodies in the format `face`: a function of error and HTTP status. Raise KeyError for
-    an unknown format.
-    """
+    """Return the encoder of a format's error bodies: (error, HTTP status) -> body. Raise KeyError if it is unknown."""
     if face == CONNECT_PROTOCOL:
         return connect_protocol.encode_error
     if face == GRPC_WEB:

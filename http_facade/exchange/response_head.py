@@ -72,9 +72,7 @@ def _dated(second: int) -> str:
 
 
 async def begin_response(exchange: HttpExchange, response: web.StreamResponse) -> None:
-    """Add the headers of all responses to a response that aiohttp writes, and send its beginning. The body of a
-    `web.Response` is sent at once.
-    """
+    """Add the headers of all responses to one that aiohttp writes, and send its head, or all of a `web.Response`."""
     exchange.is_begun = True
     headers = response.headers
     headers[hdrs.SERVER] = SERVER_NAME

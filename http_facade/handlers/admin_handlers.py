@@ -26,9 +26,7 @@ class AdminHandlers:
         self._bodies = BodyReader(face, (), channel, settings)
 
     def handler(self, shape: Shape) -> Callable[[HttpExchange], Awaitable[web.StreamResponse]]:
-        """Return the handler of an administration operation: it calls the RPC in `ADMIN_METHODS`. Raise KeyError for an
-        operation that is not in that table.
-        """
+        """Return the handler that calls the RPC of an operation. Raise KeyError for one without a row in the table."""
         method = ADMIN_METHODS[shape]
 
         async def handle(exchange: HttpExchange) -> web.StreamResponse:

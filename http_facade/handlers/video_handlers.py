@@ -67,9 +67,7 @@ class VideoHandlers:
         }[shape]
 
     async def create(self, exchange: HttpExchange) -> web.StreamResponse:
-        """Submit a task and return it. The API below `/vidF` has one path for all operations: there, an existing task
-        may be queried instead.
-        """
+        """Submit a task and return it. On the one path of the API below `/vidF`, existing tasks may be queried, too."""
         parameters = self._parameters(exchange)
 
         def decode(body: bytes, *_: object) -> Created:

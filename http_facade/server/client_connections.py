@@ -37,9 +37,7 @@ _CLOSED_BY_CLIENT = getattr(select, "POLLRDHUP", select.POLLHUP)  # Linux alone 
 
 
 class OpenConnections:
-    """Open client connections of a listener, counted against the limit: a protocol factory of asyncio, whose call
-    returns the `ServerConnection` of a new client.
-    """
+    """Open client connections of a listener, counted against the limit. Called for a new client, returns its object."""
 
     def __init__(self, make_protocol: Callable[[], asyncio.Protocol], settings: Settings) -> None:
         """Create an empty set. `make_protocol`: returns aiohttp's HTTP protocol object for a connection."""
@@ -84,9 +82,7 @@ class OpenConnections:
 
 
 class ServerConnection(asyncio.Protocol):
-    """One client connection, a `ClientConnection` for handlers. It is closed if the first byte, or the end of a
-    request's headers, does not arrive in time.
-    """
+    """Client connection. It is closed if its first byte, or the end of a request's headers, does not arrive in time."""
 
     __slots__ = (
         "_connections",

@@ -24,9 +24,7 @@ RETRY_SECONDS = 1.0
 HANDSHAKE_SECONDS = 10.0
 """Longest TLS handshake; gRPC has the same limit."""
 MAX_HANDSHAKES = 256
-"""Most TLS handshakes in progress. Further connections wait, and handshakes that take longer than
-`FULL_HANDSHAKE_SECONDS` are ended for them.
-"""
+"""Most TLS handshakes in progress. Others wait, until handshakes over `FULL_HANDSHAKE_SECONDS` are ended."""
 FULL_HANDSHAKE_SECONDS = 1.0
 FULL_PAUSE_SECONDS = 0.05
 """Pause of a listening socket while `MAX_HANDSHAKES` are in progress."""
@@ -90,9 +88,7 @@ class Listener:
         self._loop.add_reader(listening, self._accept, listening)
 
     async def close(self) -> None:
-        """Stop accepting connections. Wait until each accepted connection is set up; TLS handshakes that take longer
-        than `CLOSE_SECONDS` are aborted.
-        """
+        """Stop accepting connections. Wait for TLS handshakes; after `CLOSE_SECONDS` they are aborted."""
         for listening in self._listening:
             self._loop.remove_reader(listening)
         for listening in (*self._listening, *self._bound):

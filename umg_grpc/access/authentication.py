@@ -138,9 +138,7 @@ class Authenticator:
         return caller if caller.expires_at is None or caller.expires_at > self._now() else None
 
     def reference(self, secret: str) -> KeyReference | None:
-        """Return the id and prefix of the key with this secret, also an invalid one, for the log; None if not in
-        memory.
-        """
+        """Return the id and prefix of the key with this secret, also an invalid one; None if it is not in memory."""
         digest = hash_secret(secret)
         if (known := self._memory.valid.get(digest)) is not None:
             return KeyReference(known.caller.key_id, known.caller.key_prefix)

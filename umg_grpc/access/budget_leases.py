@@ -22,9 +22,7 @@ LEAST_RATE_CALLS = 4
 PEAK_SECONDS = 30.0
 """Time of which the largest reservations are known; those of the time before it count too."""
 VALID_SECONDS = 75.0
-"""Seconds after the last confirmation in which a lease may be spent, fewer than the `LOST_SECONDS` after which the
-database books it as spent.
-"""
+"""Seconds after a confirmation in which a lease may be spent; fewer than the `LOST_SECONDS` until it is booked."""
 FLOOR_CALLS = 2
 """Calls for which a lease should suffice, also at a low rate."""
 ALONE_DIVISOR = 4

@@ -270,9 +270,7 @@ class Budgets:
             )
 
     async def _extend(self, lease: Lease, caller: Caller, least: int, most: int) -> None:
-        """Lease more of the budget until the lease suffices for a call that costs at least `least`; try once to reach
-        `most`.
-        """
+        """Extend the lease until it suffices for a call that costs at least `least`; try once to reach `most`."""
         if lease.left >= least:
             with suppress(TimeoutError):
                 async with asyncio.timeout(PATIENCE_SECONDS):

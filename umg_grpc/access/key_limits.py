@@ -136,9 +136,7 @@ class Admission:
         """Estimated tokens of the request."""
 
     async def acquire(self, estimate: TokenEstimate) -> None:
-        """Count the call against the limits. `release` must follow in any case. Raise UmgError(RATE_LIMITED) if a limit
-        is reached.
-        """
+        """Count the call. Raise UmgError(RATE_LIMITED) if a limit is reached. `release` must follow in any case."""
         await self._limits.acquire(self, estimate)
 
     def release(self, tokens: int) -> None:

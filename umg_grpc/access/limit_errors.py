@@ -24,9 +24,7 @@ def tokens_exceeded(limit_id: str, limit: int, seconds: float) -> UmgError:
 
 
 def concurrency_exceeded(limit_id: str, limit: int) -> UmgError:
-    """Return the error for a call beyond the concurrent requests. Clients retry after a fixed time, since the end of
-    another call is unknown.
-    """
+    """Return the error for too many concurrent calls. Clients retry after a fixed time: the end of one is unknown."""
     text = f"has its {limit} concurrent requests in flight"
     return _exceeded(limit_id, "concurrent_requests", limit, text, CONCURRENCY_RETRY_SECONDS)
 

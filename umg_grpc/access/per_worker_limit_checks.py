@@ -18,9 +18,7 @@ logger = LazyLogger(__name__)
 
 
 def check_start(keys: Sequence[Key], models: Mapping[str, ModelInfo], workers: int) -> None:
-    """Raise UmgError(INVALID_FIELD) if several workers start without Redis, and a valid key or a model has a limit.
-    Each worker would count it separately.
-    """
+    """Raise UmgError(INVALID_FIELD) for a limited key or model if workers without Redis would count it separately."""
     limited = [f"{key.name} ({key.prefix}…)" for key in keys if key.has_limits and key.is_live(utc_now())]
     _check(
         limited + _limited(models), f"--workers {workers}: these have limits, which each worker would count for itself"

@@ -175,9 +175,7 @@ class SharedConcurrencyLimits:
             self._check(key_id)
 
     async def synchronize(self) -> None:
-        """For each key that is due, send the number of its permits in use to Redis. This renews the leases of permits
-        in use, and returns unused ones.
-        """
+        """Send the number of used permits of each due key, which renews their leases, and returns unused permits."""
         keys, self._unchecked = self._unchecked, set()
         now = self._now()
         if now >= self._search_at:

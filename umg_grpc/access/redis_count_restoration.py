@@ -35,9 +35,7 @@ class Amount(NamedTuple):
 
 
 class Hash(NamedTuple):
-    """Form of one kind of limit's hashes in Redis: prefixes of their keys and of their fields, and the time units per
-    second in the fields.
-    """
+    """Form of a limit's hashes in Redis: prefixes of keys and of fields, and time units per second in the fields."""
 
     prefix: str
     field: str

@@ -65,9 +65,7 @@ class RequestLimits:
             raise requests_exceeded(limited.limit_id, limit.amount, seconds)
 
     def _seconds_alone(self, limit: RateLimitItemPerMinute, limit_id: str) -> float:
-        """Return the seconds until a counted request is admitted without Redis; 0 if it is within the share of this
-        process.
-        """
+        """Return the seconds until a counted request is admitted without Redis; 0 within the share of this process."""
         if self._shared is None:
             return 0.0
         now, remaining = self._now(), self._shared.last_remaining(limit_id, limit.amount)

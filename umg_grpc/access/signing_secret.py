@@ -10,9 +10,7 @@ SECRET_BYTES = 32
 
 
 def link_secret(configured: str | None, data: Path) -> str:
-    """Return the configured secret, or else the data directory's, created if missing. Raise OSError if its file cannot
-    be read or created.
-    """
+    """Return the configured secret, or else the data directory's, created if missing. Raise OSError for its file."""
     if configured is not None:
         return configured
     file = data / SIGNING_KEY_FILE

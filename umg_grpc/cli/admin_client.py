@@ -13,9 +13,7 @@ class AdminClient(Protocol):
     """Interface of a client of `umg.v1.AdminService`, which commands use to manage keys and read usage."""
 
     async def call(self, request: Message, kind: type[ResponseT]) -> ResponseT:
-        """Call the RPC of `umg.v1.AdminService` with this request type. Return its response, of the type `kind`. Raise
-        UmgError or CommandError.
-        """
+        """Call the RPC of `umg.v1.AdminService` with this request type. Raise UmgError or CommandError."""
         ...
 
 

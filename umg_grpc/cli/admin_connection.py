@@ -15,9 +15,7 @@ from umg_grpc.cli.common_flags import AdminTarget
 
 @asynccontextmanager
 async def opened(target: AdminTarget) -> AsyncGenerator[AdminClient, None]:
-    """Yield an administration client for a database or a running gateway. UmgError and CommandError in the block are
-    printed to standard error, and exit with 1.
-    """
+    """Yield an administration client. UmgError and CommandError in the block are printed, and the exit code is 1."""
     # imported here: commands on a database need no HTTP, and those at a gateway no database
     try:
         if target.gateway:

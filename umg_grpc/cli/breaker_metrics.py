@@ -67,8 +67,6 @@ def _values(family: "Metric | None") -> dict[Pair, float]:
 
 
 def state_text(state: float | None, seconds: float) -> str:
-    """Return the text for a circuit breaker state: `healthy`, `half-open`, `paused 4 s` for an open one, or `unknown`.
-    `seconds`: rest of its open time.
-    """
+    """Return `healthy`, `half-open`, `paused 4 s` (open for `seconds`) or `unknown` for the state of a breaker."""
     name = STATE_NAMES.get(int(state), "unknown") if state is not None else "unknown"
     return f"{name} {ceil(seconds)} s" if state == CircuitState.OPEN else name

@@ -61,9 +61,7 @@ async def chat(
 
 @contextmanager
 def _ctrl_c_raises() -> Iterator[None]:
-    """Return a context manager in which Ctrl-C raises KeyboardInterrupt. The event loop gets no signals meanwhile,
-    since it does not run.
-    """
+    """Return a context manager in which Ctrl-C raises KeyboardInterrupt, since the event loop does not run."""
     wakeup_fd = signal.set_wakeup_fd(-1)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     alarm = signal.signal(signal.SIGALRM, lambda _number, _frame: None)

@@ -211,9 +211,7 @@ def local_models(machine: Machine) -> Iterator[Check]:
 
 
 def open_files(connections: int, soft: int, hard: int) -> Check:
-    """Check that the limit of open files suffices for `connections` clients; a start raises the soft limit to the hard
-    one.
-    """
+    """Check that the limit of open files, raised to the hard one as at a start, suffices for `connections` clients."""
     limit = MAX_FILES if hard == resource.RLIM_INFINITY else max(soft, hard)
     remedy = "raise it: `ulimit -Hn`, `LimitNOFILE=` of systemd, `--ulimit nofile=` of Docker"
     if limit < LEAST_FILES:

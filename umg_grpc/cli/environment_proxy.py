@@ -8,8 +8,6 @@ from umg_grpc.base.proxy_rules import environment_proxies
 
 
 def proxy_handler(url: str) -> ProxyHandler:
-    """Return the handler of an opener for a URL, with the proxy that the environment names for it. Raise ProxyError for
-    a variable without the URL of a proxy.
-    """
+    """Return the handler with the environment's proxy for a URL. Raise ProxyError for a variable that has no URL."""
     proxy = environment_proxies(os.environ).of_url(url)
     return ProxyHandler({} if proxy is None else {urlsplit(url).scheme: proxy.url})

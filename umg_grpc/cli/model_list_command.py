@@ -173,9 +173,7 @@ async def explain(config: Config, data: Path, model: str, face: str, key: str, s
 
 
 async def forget(config: Config, data: Path, model: str) -> None:
-    """Delete the restrictions of a model that a gateway has learned from refusals, and print them. `model`: id of the
-    model, or the provider's id.
-    """
+    """Delete and print the restrictions that a gateway has learned of a model. `model`: its id, or the provider's."""
     router = stored_router(config, data)
     ids = {model}
     with suppress(UmgError):

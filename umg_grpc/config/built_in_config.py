@@ -1,6 +1,4 @@
-"""Text of the built-in config, which is used without a config file. A simulated model has the price of a comparable
-real model, as an example for budgets.
-"""
+"""Text of the built-in config. Its simulated models have the prices of comparable models, as an example for budgets."""
 
 from umg_grpc.operations import UNARY_OPERATIONS
 

@@ -44,9 +44,7 @@ FRAMING_HEADERS = frozenset({"connection", "content-length", "transfer-encoding"
 
 
 def auth_of(written: Auth | None, api_key: str | list[str] | None) -> Auth:
-    """Return the configured `auth` of a channel. Without it: a bearer token if there is a key (the wire format may
-    later select another header), else none.
-    """
+    """Return the configured `auth`; without it a bearer token if there is a key (formats may change it), else none."""
     return written or (NoAuth() if api_key is None else BearerAuth())
 
 
@@ -125,9 +123,7 @@ def _check_azure(document: YamlDocument, path: Path, auth: AzureAuth, base_url: 
 
 
 def api_keys(document: YamlDocument, path: Path, api_key: str | list[str] | None, auth: Auth) -> tuple[str, ...]:
-    """Return the API keys of the channel at `path`: one, a list, or none (None). Report missing, superfluous and
-    malformed ones.
-    """
+    """Return the API keys of the channel at `path`: one, a list, or none. Report missing and malformed ones."""
     keys = (api_key,) if isinstance(api_key, str) else tuple(api_key or ())
     wants_key = not isinstance(auth, KEYLESS_AUTH)
     if wants_key and not keys:

@@ -130,9 +130,7 @@ class _ChannelEntry(ConfigEntry, frozen=True):
 
 
 def channels(document: YamlDocument, values: Value, directory: PurePath) -> Iterator[Channel]:
-    """Yield the valid channels in the section `channels`, and report problems. `directory`: directory of the config
-    file, to which paths are relative.
-    """
+    """Yield the valid channels of the section `channels`, and report problems. Paths are relative to `directory`."""
     names: set[str] = set()
     for position, value in enumerate(values if isinstance(values, list) else []):
         path: Path = ("channels", position)

@@ -1,6 +1,4 @@
-"""Comparison of two configs: which changed settings a reload applies, and which need a restart.
-`umg_grpc.process.service_factory.Service.reload` applies them.
-"""
+"""Comparison of two configs: settings that a reload applies (`Service.reload`), and settings that need a restart."""
 
 from dataclasses import dataclass, fields, is_dataclass
 

@@ -147,9 +147,7 @@ def parse(text: str, filename: str, environment: Mapping[str, str]) -> Config:
 
 
 def parse_storage(text: str, filename: str, environment: Mapping[str, str]) -> Storage:
-    """Return only the storage settings of a config file, for commands on the database. Problems in other sections are
-    ignored. Raise ConfigError as `parse` does.
-    """
+    """Return a file's storage settings; problems in other sections are ignored. Raise ConfigError as `parse` does."""
     document = YamlDocument(text, filename, environment)
     file = read_entry(document, (), document.value, _File)
     if file is None:

@@ -49,9 +49,7 @@ Entry = TypeVar("Entry", bound=ConfigEntry)
 
 
 def read_entry(document: YamlDocument, path: Path, value: Value, kind: type[Entry]) -> Entry | None:
-    """Convert the mapping at `path` to a config section of the type `kind`. Report problems and then return None. A key
-    without a value counts as absent.
-    """
+    """Convert the mapping at `path` to a section; None after a problem. A key without a value counts as absent."""
     if not isinstance(value, dict):
         document.problem(path, "expected a mapping of keys to values")
         return None

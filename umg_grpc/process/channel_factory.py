@@ -84,9 +84,7 @@ class LocalSource(Protocol):
 
 
 class ChannelFactory:
-    """Factory of the channels of a config: for each channel, one client for each operation (texts, embeddings, images
-    and others).
-    """
+    """Factory of the channels of a config: each has a client for each operation (texts, images and others)."""
 
     def __init__(
         self,

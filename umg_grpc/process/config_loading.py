@@ -1,6 +1,4 @@
-"""Config of a command: read from a file or from the environment, or the built-in config. YAML and the schema of the
-file are imported only if there is a file.
-"""
+"""Config of a command: of a file, of the environment, or built in. YAML is imported only if there is a file."""
 
 import os
 import sys

@@ -16,9 +16,7 @@ MAX_CONNECTIONS = 8192
 CHECK_SECONDS = 1.0
 """Time between two checks whether the process should get calls."""
 MAX_STREAMS = 1 << 16
-"""Maximum number of calls in flight on a connection: more than the load shedder admits, which rejects a call that a
-client would otherwise queue.
-"""
+"""Most calls on a connection, above the limit of the load shedder: it rejects calls that clients would queue."""
 
 
 class GrpcFace:

@@ -9,9 +9,7 @@ from umg_grpc.v1 import pb
 
 
 def failed_lists(lists: Iterable[pb.ProviderModelList]) -> list[str]:
-    """Return a line for each model list that could not be read. It states channel, kind and age of the failure, the
-    remedy, and the models listed instead.
-    """
+    """Return a line for each list that could not be read: channel, failure, age, remedy, models listed instead."""
     return [printable(_line(each)) for each in lists if each.problem]
 
 

@@ -11,9 +11,7 @@ LEAST_FILES = 1024
 
 
 def raise_file_limit() -> int:
-    """Raise this process's soft limit of open files up to the hard limit. Return the new limit. Raises OSError if it is
-    too low to serve.
-    """
+    """Raise the soft limit of open files to the hard limit. Return it. Raise OSError if it is too low to serve."""
     allowed, possible = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MAX_FILES if possible == resource.RLIM_INFINITY else min(MAX_FILES, possible)
     if allowed != resource.RLIM_INFINITY and allowed < wanted:

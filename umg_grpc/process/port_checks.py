@@ -39,9 +39,7 @@ def claim(address: Address, purpose: str) -> AbstractContextManager[object]:
 
 
 def check_free(address: Address, purpose: str) -> None:
-    """Raise OSError if a process listens on the address, even one that shares its ports. `purpose`: use of the port,
-    for the message.
-    """
+    """Raise OSError if a process listens on the address, even one that shares its ports. `purpose`: for the message."""
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
         socket.create_server((address.host, address.port), family=family, backlog=1).close()

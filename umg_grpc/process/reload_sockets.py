@@ -121,9 +121,7 @@ def _short(path: Path) -> Iterator[str]:
 
 
 def reload_all(data: Path) -> int:
-    """Reload all gateways with this data directory, and print the outcomes. Return the exit code: 0 if all have
-    reloaded, else 1.
-    """
+    """Reload the gateways of this data directory, and print the outcomes. Return the exit code: 0 if all succeeded."""
     outcomes = list[Outcome]()
     for path in sorted(data.glob(SOCKET_PATTERN)):
         try:

@@ -9,9 +9,7 @@ from umg_grpc.knowledge.vendor_addresses import vendor_of
 
 
 def retired_models(config: Config, today: date) -> list[str]:
-    """Return a sentence for each model of a channel that no longer exists at the vendor's address. Models that end
-    within `WARNING_DAYS` have a sentence too.
-    """
+    """Return a sentence for each model of a channel that its vendor has ended, or will end within `WARNING_DAYS`."""
     last = today + timedelta(days=WARNING_DAYS)
     return [
         printable(f"`{model.upstream}` of channel {channel.name} {row.text()}")

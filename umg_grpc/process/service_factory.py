@@ -224,9 +224,7 @@ class Service:
         return found
 
     async def start(self) -> None:
-        """Start the services' background tasks, until `aclose`: video tasks, and the discovery of models. Wait a
-        bounded time for the first model lists.
-        """
+        """Start the background tasks: video tasks, model discovery. Wait a bounded time for the first model lists."""
         self.tasks.start()
         await self._discovery.start(self._take_models)
 
@@ -252,9 +250,7 @@ class Service:
         self.interceptor.cut_off()
 
     def problems(self) -> tuple[str, ...]:
-        """Return a text for operators for each dependency (database, Redis) that does not answer. Calls with keys in
-        memory are still served then.
-        """
+        """Return a text for each dependency that does not answer. Calls with keys in memory are still served then."""
         return tuple(each.problem for each in self._dependencies if not each.is_up)
 
     def unfit(self) -> tuple[str, ...]:

@@ -139,9 +139,7 @@ class Certificates:
             await asyncio.wait([self._owner])
 
     async def _poll(self) -> None:
-        """Load files that have changed. An error is logged once, and only if two polls in a row find it: the files may
-        be replaced one after the other.
-        """
+        """Load changed files. Two polls in a row must find an error, logged once: files may be replaced one by one."""
         earlier = logged = ""
         while True:
             await asyncio.sleep(POLL_SECONDS)

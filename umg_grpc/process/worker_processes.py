@@ -142,9 +142,7 @@ class Workers:
             self._signal(self._processes[number], signal.SIGHUP)
 
     async def reload(self) -> list[Outcome]:
-        """Make the workers reload the config. Return the outcome of each worker; a worker that does not answer in time
-        has a problem as its outcome.
-        """
+        """Make the workers reload. Return their outcomes; no response in time is an outcome with a problem."""
         async with self._reloading:  # signals that arrive together may be delivered as one
             loop = asyncio.get_running_loop()
             self._outcomes = {number: loop.create_future() for number in sorted(self._serving)}
@@ -165,9 +163,7 @@ class Workers:
             self._signal(process, signal.SIGTERM)
 
     async def close(self) -> None:
-        """Stop the workers, and wait until they have finished their calls and ended; workers that take too long are
-        killed.
-        """
+        """Stop the workers, and wait until they have finished their calls; workers that take too long are killed."""
         if not self._closed.is_set():
             self.stop()
         if self._owners:

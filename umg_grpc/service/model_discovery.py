@@ -229,9 +229,7 @@ class ModelDiscovery:
         return None
 
     async def _take_shared(self, source: str, lists: Sequence[_ChannelList], began: float) -> bool:
-        """Use the result of another process of the machine that has just read the account's list. Return whether one
-        did.
-        """
+        """Use the account's list if another process of the machine has just read it. Return whether one has."""
         failure, first = self._files.failure(source), lists[0]
         if failure is not None and failure[0] != self._marked.get(source):
             pause = self._pause(first) / 2 if first.failures else START_SECONDS

@@ -203,9 +203,7 @@ class Metrics:
         self._totals[totals.CALL_COST].labels(channel, self._models[model], *key).inc(micro_credits / MICRO_CREDITS)
 
     def count_storage(self, call: Call) -> None:
-        """Add the tokens and the cost of storing the beginning of a prompt at a provider. `call`: the gateway's own
-        call for this.
-        """
+        """Add the tokens and cost of the gateway's own call that stores the beginning of a prompt at a provider."""
         facts, usage, owner = call.facts, call.facts.usage, call.known_caller
         if usage is None or owner is None:
             return
@@ -217,9 +215,7 @@ class Metrics:
         self.count_cost(facts.channel, facts.model, owner.key_id, call.charges.micro_credits)
 
     def counter(self, name: str, help_text: str, *labels: str) -> Callable[..., None]:
-        """Create a counter with these label names. Return a function that takes the labels' values and adds 1, or its
-        argument `by`. `help_text`: for operators.
-        """
+        """Create a counter. Return a function that takes the values of its labels, and adds 1 or its argument `by`."""
         row = Total(name, help_text, labels)
         self._totals[row] = self._counter(row)
 

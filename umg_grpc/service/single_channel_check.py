@@ -33,9 +33,7 @@ class CheckResult(NamedTuple):
 
 
 async def check_channels(channels: Sequence[Channel], upstreams: Channels, seconds: float) -> list[CheckResult]:
-    """Check all channels at the same time by a cheap call to each provider. Return the results in the order of the
-    channels. `seconds`: time limit of each check.
-    """
+    """Check all channels at once by a cheap call, each within `seconds`. Return the results in the same order."""
     turns = asyncio.Semaphore(CHECK_CONCURRENCY)
 
     async def check(channel: Channel) -> CheckResult:

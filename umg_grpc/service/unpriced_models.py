@@ -1,6 +1,4 @@
-"""Models without a price in this process: a metric counts them, and log lines name them and the keys that cannot use
-them.
-"""
+"""Models without a price in this process: a metric counts them; the log names them and keys that cannot use them."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
@@ -52,9 +50,7 @@ class UnpricedModels:
         return self._known
 
     def note(self, model: str) -> None:
-        """Take note of a call of a model without a price, and log it once. Models in the list of models were logged at
-        the start.
-        """
+        """Note a call of a model without a price, and log it once. Listed models were logged at the start."""
         if model not in self._called and len(self._called) < MAX_CALLED and model not in self.known:
             self._called[model] = None
             logger.warning("a model without a price is called", model=model, remedy=PRICE_REMEDY)

@@ -1,6 +1,4 @@
-"""Storage of result files in object storage: S3 and compatible servers, Google Cloud Storage, Azure. Needs the optional
-dependencies of the extra `blobs`.
-"""
+"""Storage of result files in S3, compatible servers, Google Cloud Storage or Azure; needs the extra `blobs`."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Collection
 from contextlib import suppress

@@ -108,9 +108,7 @@ class BlobPlace(Protocol):
 
     @property
     def spool(self) -> Path:
-        """Local folder for incomplete files, from which `put` moves them. For a folder storage it is on the same file
-        system.
-        """
+        """Local folder of incomplete files, from which `put` moves them; for a folder storage on its file system."""
         ...
 
     async def put(self, name: str, file: Path, mime_type: str) -> None:
@@ -172,9 +170,7 @@ class BlobStore:
             await self._sweeper.aclose(CLOSE_SECONDS)
 
     async def put(self, data: bytes, mime_type: str) -> Blob:
-        """Store bytes as a blob. A media type outside `MEDIA_TYPES` becomes `application/octet-stream`. Raise
-        UmgError(UNAVAILABLE) if the storage fails.
-        """
+        """Store a blob; a type outside `MEDIA_TYPES` becomes octet-stream. Raise UmgError(UNAVAILABLE) on failure."""
 
         async def chunks() -> AsyncGenerator[bytes, None]:
             yield data
@@ -207,9 +203,7 @@ class BlobStore:
         return blob
 
     async def head(self, blob_id: str) -> Blob:
-        """Return the blob with this id, without its bytes. Raise UmgError: OBJECT_NOT_FOUND if it was deleted or never
-        existed, UNAVAILABLE if the storage fails.
-        """
+        """Return the blob without its bytes. Raise UmgError: OBJECT_NOT_FOUND, or UNAVAILABLE if the storage fails."""
         if not BLOB_ID.fullmatch(blob_id):
             raise not_found()
         try:

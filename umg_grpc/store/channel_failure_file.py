@@ -75,9 +75,7 @@ class ChannelFailures:
         return read_failures(self._data)
 
     def record(self, channel: str, facts: ProviderFailure) -> None:
-        """Queue the failure of a call at a channel to be written. A provider's rejection of an invalid request is
-        ignored, since it is no fault of the channel.
-        """
+        """Queue a failure to be written. A rejection of an invalid request is ignored: no channel is at fault."""
         if facts.kind is FailureKind.REQUEST:
             return
         failure = LastFailure(channel, self._now(), facts)
@@ -131,9 +129,7 @@ class ChannelFailures:
 
 
 def read_failures(data: Path) -> list[LastFailure]:
-    """Return the failures in the data directory's file, latest first; empty without it. Raise OSError if it cannot be
-    read.
-    """
+    """Return the failures in the data directory, latest first; empty without a file. Raise OSError if unreadable."""
     try:
         with (data / FILE_NAME).open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH)

@@ -43,9 +43,7 @@ class Reconnection:
     """
 
     def __init__(self, probe: Callable[[], Awaitable[None]], monotonic: Callable[[], float] = time.monotonic) -> None:
-        """Create the state of a database that is available. `probe`: opens a new connection; raises SQLAlchemyError or
-        OSError.
-        """
+        """Create the state of an available database. `probe`: opens a connection; raises SQLAlchemyError or OSError."""
         self._probe = probe
         self._monotonic = monotonic
         self._failure = ""

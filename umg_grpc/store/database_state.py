@@ -20,9 +20,7 @@ class DatabaseState:
 
 
 async def database_state(database: str, data_dir: Path) -> DatabaseState:
-    """Return a database's schema version and clock difference, without migrating it. `database`: as in `open_store`.
-    Raise StoreError if it cannot be reached.
-    """
+    """Return a database's schema version and clock difference, without migrating it. Raise StoreError if it is away."""
     if database == SQLITE_KIND:
         return DatabaseState(_sqlite_schema(data_dir / SQLITE_FILE), 0.0)
     from umg_grpc.store.database import postgresql_state  # here: slow to import, and SQLite needs the driver alone

@@ -101,9 +101,7 @@ class DatabaseClock:
     """
 
     def __init__(self, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic) -> None:
-        """Create the clock. `wall`: returns seconds since 1970 as this machine has them. `monotonic`: returns seconds
-        of a clock that never jumps.
-        """
+        """Create the clock. `wall`: returns this machine's Unix seconds; `monotonic`: seconds that never jump."""
         self._wall = wall
         self.monotonic = monotonic
         self._offset: float | None = None  # database's time less that of the monotonic clock

@@ -97,9 +97,7 @@ class OpenRecords:
 
 
 def records_of(directory: Path, owner: str) -> list[bytes]:
-    """Return the records of the calls that were in flight when a process ended; empty without a file. Raise OSError if
-    it cannot be read.
-    """
+    """Return the calls in flight when a process ended; empty without a file. Raise OSError if it is unreadable."""
     try:
         content = (directory / f"{owner}{OPEN_SUFFIX}").read_bytes()
     except FileNotFoundError:

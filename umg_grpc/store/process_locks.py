@@ -37,9 +37,7 @@ class ProcessLocks:
         _try_lock(self.directory / f"{name}{LOCK_SUFFIX}", delete=True)
 
     def close(self, *, delete: bool = True) -> None:
-        """Release the lock file of this process, and delete it. `delete`: False keeps the file, so that other processes
-        find this one's remaining files.
-        """
+        """Release this process's lock file, and delete it unless others should find the remaining files (`delete`)."""
         if delete:
             self._path.unlink(missing_ok=True)
         os.close(self._descriptor)

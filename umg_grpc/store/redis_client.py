@@ -50,9 +50,7 @@ class Redis:
     def __init__(
         self, client: "Client", errors: tuple[type[Exception], ...], now: Callable[[], float], seconds: float
     ) -> None:
-        """Wrap a client of the redis library. `errors`: exceptions that it raises. `seconds`: time limit of a command,
-        its connection included.
-        """
+        """Wrap a client of the redis library. `errors`: exceptions that it raises. `seconds`: for a command in all."""
         self._client = client
         self._errors = errors
         self._seconds = seconds
@@ -115,9 +113,7 @@ class Redis:
             await self.run(lambda client: client.ping())
 
     async def count(self, step: "Callable[[Client], Awaitable[Result]]") -> Result:
-        """Call `step` as `run` does, for commands that count limits. Raise RedisUnavailable also if Redis has lost its
-        data, until the counts are complete again.
-        """
+        """Call `step` as `run` does. Raise RedisUnavailable also until counts that Redis lost are complete again."""
         self._check_counts()
 
         async def complete(client: "Client") -> Result:
@@ -207,9 +203,7 @@ async def _call(connection: "AbstractConnection", *words: str) -> bytes | None:
 
 
 class Writes:
-    """Queue of values to write to Redis, sent in the background until `aclose`. No call waits for a write; writes are
-    lost while Redis is unavailable.
-    """
+    """Queue of writes to Redis in the background. No call waits for a write; writes are lost while Redis is away."""
 
     def __init__(self, redis: Redis, work: str) -> None:
         """Create a queue of writes by the client `redis`. `work` is its name in the log."""

@@ -244,9 +244,7 @@ class BudgetAccount(Base):
     """Start of the period in seconds since 1970 in UTC; 0 for a budget without a period."""
     spent_micro_credits: Mapped[int] = mapped_column(BigInteger)
     wanted_micros: Mapped[int | None] = mapped_column(BigInteger)
-    """Last time at which a process was refused an amount that unused leases of others would pay for, in microseconds
-    since 1970 in UTC.
-    """
+    """Unix microseconds of the last refusal of an amount that unused leases of others would pay for."""
 
 
 class BudgetLease(Base):

@@ -67,9 +67,7 @@ class AttemptRecord(msgspec.Struct, array_like=True, gc=False, kw_only=True):
 
 
 class CallDetails(msgspec.Struct, array_like=True, gc=False, kw_only=True):
-    """Details of a call that are returned only when its record is read by itself, not in lists. New fields are added at
-    the end, with a default.
-    """
+    """Details of a call, returned only with its record alone. New fields are added at the end, with a default."""
 
     attempts: list[AttemptRecord]
     message: str

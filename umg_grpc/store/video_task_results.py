@@ -9,9 +9,7 @@ from umg_grpc.v1 import pb
 
 
 class TaskResult(msgspec.Struct, omit_defaults=True, kw_only=True):
-    """One video or image of a task, with the places of its bytes: the provider (`url` or `needs_key`), the blob store
-    (`blob_id`), or both.
-    """
+    """One video or image of a task, at the provider (`url` or `needs_key`), in the blob store (`blob_id`), or both."""
 
     variant: int = pb.VIDEO_VARIANT_VIDEO
     url: str = ""

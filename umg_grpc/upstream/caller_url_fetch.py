@@ -95,9 +95,7 @@ class ProviderRoute:
     own_proxy: str | None = None
     """URL of the HTTP proxy to the provider's own place, whose address is not checked; None for a direct call."""
     proxy: str | None = None
-    """URL of the HTTP proxy that the channel's config names, for all other places. It resolves the names, so that their
-    addresses are not checked.
-    """
+    """URL of the channel's HTTP proxy for all other places. It resolves names, so that addresses are not checked."""
     is_direct: bool = False
     """Whether the channel's config forbids a proxy, also that of the rules."""
     own_tls: ssl.SSLContext | None = None

@@ -208,9 +208,7 @@ class VideoUpstream(Protocol):
         ...
 
     async def cancel(self, task: ProviderTask, seconds: float) -> bool:
-        """Cancel a task that has not started, within `seconds`. Return whether the provider cancelled it. Raise
-        UmgError if the provider does not answer.
-        """
+        """Cancel a task that has not started, within `seconds`. Return whether it is. Raise UmgError if unanswered."""
         ...
 
     def content(

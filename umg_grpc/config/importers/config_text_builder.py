@@ -28,9 +28,7 @@ class ImportedChannel:
     """Reason why the other gateway does not use the channel, for a comment; "" for a channel in use."""
 
     def add(self, public: str, upstream: str, family: str = "") -> bool:
-        """Add a model by its public and upstream id, with its family ("" for none stated). Return False if the channel
-        already has a model with this public id.
-        """
+        """Add a model with its family ("" for none). Return False if the channel has a model with this public id."""
         if any(model["id"] == public for model in self.models):
             return False
         self.models.append(model_entry(public, upstream, family))
@@ -77,9 +75,7 @@ class ImportedConfig:
         return [channel for channel in self.channels if not channel.disabled]
 
     def text(self, *, enabled: bool = False) -> str:
-        """Return the text of the config file. Unconverted settings are comments; disabled channels too, unless
-        `enabled` is true.
-        """
+        """Return the config file. Comments contain unconverted settings and, unless `enabled`, disabled channels."""
         lines = [f"# Converted from a config of {self.source}. Check this file with `umg check FILE`."]
         if self.lost:
             lines += ["#", "# Not converted, each with the reason or the remedy:", *map(_as_item, self.lost)]

@@ -50,9 +50,7 @@ def found_providers(environment: Mapping[str, str], clouds: Collection[str] = ()
 
 
 def unused_providers(config: Config, environment: Mapping[str, str]) -> list[FoundProvider]:
-    """Return the providers in the environment if the config calls no provider on the network, else none. They are shown
-    to the operator as unused.
-    """
+    """Return the providers in the environment, to be shown as unused, if the config calls none on the network."""
     if any(channel.base_url for channel in config.channels):
         return []
     return found_providers(environment)

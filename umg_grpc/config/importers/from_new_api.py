@@ -7,9 +7,7 @@ from umg_grpc.config.importers.new_api.listed_new_api_channels import Unconverte
 
 
 def from_new_api(text: str) -> ImportedConfig:
-    """Convert the JSON list of channels, or the API response that contains it. Raise ValueError for any other text, and
-    if no enabled channel can be converted.
-    """
+    """Convert the list of channels, or the API response with it. Raise ValueError if no channel can be converted."""
     made, unconverted = ImportedConfig("new-api"), UnconvertedProperties()
     rows = source_rows(text, unconverted)
     weighted = weighted_priorities(rows)

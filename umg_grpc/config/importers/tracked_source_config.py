@@ -84,9 +84,7 @@ def text_of(value: object) -> str:
 
 
 def check_values(root: object) -> None:
-    """Raise ValueError if no config file could contain the values: too many, too deep, recursive, or text that is no
-    Unicode.
-    """
+    """Raise ValueError for values that no config has: too many, too deep, recursive, or text that is no Unicode."""
     values, count = [(root, 0)], 0
     while values:
         value, depth = values.pop()

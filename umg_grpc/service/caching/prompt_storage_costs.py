@@ -1,6 +1,4 @@
-"""Costs of explicit caches of prompts. A stored beginning costs a write and its storage; later reads of it cost less
-than new input.
-"""
+"""Costs of explicit prompt caches: a beginning costs a write and storage, but its later reads less than new input."""
 
 from dataclasses import dataclass
 

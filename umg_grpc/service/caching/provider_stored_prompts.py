@@ -74,9 +74,7 @@ class StoredPrompts:
     """Stored beginnings of prompts that this process uses, until `aclose`."""
 
     def __init__(self, usage: UsageLog | None, count: Callable[[Call], None], now: Callable[[], float]) -> None:
-        """Create the cache. `usage`: log for the costs; None without usage records. `count`: counts a stored beginning
-        in the metrics. `now`: returns Unix time.
-        """
+        """Create the cache. `usage`: log for the costs, None without. `count`: counts a stored beginning in metrics."""
         self.now = now
         self._usage, self._count = usage, count
         self._seen = OrderedDict[bytes, float]()

@@ -95,9 +95,7 @@ def _is_deterministic_image(request: pb.GenerateImageRequest) -> bool:
 
 
 def _is_run_by_caller(tool: pb.Tool) -> bool:
-    """Return whether the caller runs the tool. The result of a tool that the provider runs may differ in the next call,
-    so that the response cannot be cached.
-    """
+    """Return whether the caller runs the tool. The result of a provider's tool may differ in the next call."""
     return tool.HasField("function") or tool.HasField("custom")
 
 

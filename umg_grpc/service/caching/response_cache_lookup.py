@@ -76,9 +76,7 @@ class CacheEntry:
     seconds: float  # maximum age of a cached response, and its lifetime
 
     async def whole(self, make: Callable[[], Awaitable[Response]], kind: type[Response]) -> Response:
-        """Return the cached response. If there is none, return that of `make`, which is then cached, or raise its
-        errors.
-        """
+        """Return the cached response. If there is none, return and cache that of `make`, or raise its errors."""
         if self.key is None:
             response, outcome = await make(), CACHE_BYPASS
         else:

@@ -1,6 +1,4 @@
-"""Sharing of stored beginnings of prompts through the database: one process stores a beginning, the others use it
-within seconds.
-"""
+"""Sharing of stored beginnings of prompts by the database: one process stores them, and others use them in seconds."""
 
 from datetime import UTC, datetime
 

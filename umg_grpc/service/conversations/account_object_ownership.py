@@ -194,8 +194,6 @@ def _in_media(media: pb.MediaPart, protocols: Collection[str], *, from_model: bo
 
 
 def _in_opaque(opaque: pb.OpaquePart, protocols: Collection[str], *, from_model: bool = False) -> Iterator[str]:
-    """Yield the object ids in an opaque part (raw JSON of one provider's format). A channel without this format is not
-    sent the part, so that there are none.
-    """
+    """Yield the object ids in an opaque part of one provider's format, if the channel has it and is sent the part."""
     if opaque.format in protocols and (codec := TEXT_UPSTREAMS.get(opaque.format)) is not None:
         yield from (name for _, name in codec.objects.in_json(opaque.json, from_model=from_model))

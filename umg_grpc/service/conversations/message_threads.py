@@ -117,9 +117,7 @@ class Thread:
 
 
 class Threads(RetainedStore[ThreadRow]):
-    """Store of the message threads of all callers, usable from `start` to `aclose`. Only the key that began a thread
-    can use it (`owner`: id of the key).
-    """
+    """Store of the message threads of all callers. Only the key that began a thread (`owner`: its id) can use it."""
 
     def __init__(self, store: Store, *, bounds: Bounds, max_bytes: int, clock: Clock | None = None) -> None:
         """Create the store of threads. `bounds`: maximum size of the stored threads. `max_bytes`: maximum size of one
@@ -232,9 +230,7 @@ class Threads(RetainedStore[ThreadRow]):
         return row
 
     async def _claim_error(self, owner: str, previous_id: str) -> UmgError:
-        """Return the error for the response `previous_id`, which a call cannot continue: it is unknown, was continued,
-        or another call is continuing it.
-        """
+        """Return the error for a response that cannot be continued: unknown, continued before, or right now."""
         live = ThreadRow.expire_time > self._clock.sql_time()
         query = select(ThreadRow.continued).where(ThreadRow.owner == owner, ThreadRow.object_id == previous_id, live)
         async with self._store.read() as session:

@@ -14,9 +14,7 @@ from umg_grpc.wire import TEXT_UPSTREAMS
 STANDARD_ALPHABET = str.maketrans("-_", "+/")
 
 RESTORED_REASONING = "messages.parts.reasoning"
-"""Name in `RequestNotes.edited` for restored reasoning, which an upstream that starts from the caller's body has to
-encode.
-"""
+"""Name of restored reasoning in `RequestNotes.edited`: an upstream that starts from the caller's body encodes it."""
 
 
 def needs(request: pb.GenerateRequest) -> bool:

@@ -230,9 +230,7 @@ class Conversations(RetainedStore[ResponseRow]):
         return ResponseOrigin(row.channel, row.upstream_response_id)
 
     async def cancel(self, owner: str, response_id: str) -> NoReturn:
-        """Raise UmgError, since a stored response cannot be cancelled: WRONG_STATE, as it is complete; OBJECT_NOT_FOUND
-        if unknown.
-        """
+        """Raise UmgError: WRONG_STATE, since a stored response is complete; OBJECT_NOT_FOUND if it is unknown."""
         status = (await self.get(owner, response_id)).response.status or "completed"
         message = f"response {response_id} is {status}; only one that is being made in the background can be cancelled"
         raise UmgError(pb.ERROR_REASON_WRONG_STATE, message, state=status)

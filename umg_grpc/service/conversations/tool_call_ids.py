@@ -41,9 +41,7 @@ class NewCallIds:
 
 
 class PassedCallIds:
-    """Ids of the tool calls of one passed-through response. An id that already occurs in the conversation is replaced;
-    all other bytes are unchanged.
-    """
+    """Ids of the tool calls of a passed-through response; ids that occur in the conversation are replaced."""
 
     def __init__(self, places: CallIdPlaces, conversation: pb.GenerateRequest) -> None:
         self._places = places

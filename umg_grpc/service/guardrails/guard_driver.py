@@ -1,6 +1,4 @@
-"""Driver of the guards: it runs the guards of a call in their order, each within its time limit, and applies and
-records their decisions.
-"""
+"""Driver of guards: it runs them in order, each within its time limit, and applies and records their decisions."""
 
 import asyncio
 import time

@@ -1,6 +1,4 @@
-"""Texts in JSON bodies that are passed through. Guards also check members that the gateway does not read, and their
-changes of texts are made in the body.
-"""
+"""Texts in JSON bodies that are passed through: guards check, and may change, also members that the gateway ignores."""
 
 import asyncio
 import re

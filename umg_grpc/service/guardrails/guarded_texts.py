@@ -79,9 +79,7 @@ class Found(Protocol):
 
 
 def replace_texts(found: Iterable[Found], texts: Mapping[str, str]) -> None:
-    """Replace texts of a message by path. Raise ValueError for an unknown path, and if JSON is replaced by a text that
-    is not JSON.
-    """
+    """Replace texts by path. Raise ValueError for an unknown path, and if a text that is not JSON replaces JSON."""
     by_path = {each.guarded.path: each for each in found}
     for path, text in texts.items():
         if (place := by_path.get(path)) is None:

@@ -101,9 +101,7 @@ class PatternSearch:
         return "".join((*pieces, text[at:]))
 
     def cut(self, context: str, text: str) -> int:
-        """Return the length of the part of a text that no later text can change into a match. `context`: text before
-        it.
-        """
+        """Return the length of a text's part that no later text can change into a match. `context`: text before it."""
         if len(text) > MAX_HELD:
             return len(text)
         held, complete = len(text), 0

@@ -46,9 +46,7 @@ class GuardedText(msgspec.Struct, eq=False):
         return sum(len(stage.held) for stage in self._stages) + sum(map(len, self._whole))
 
     async def feed(self, text: str) -> str:
-        """Add a piece of the text. Return the part that all guards have allowed, or "". Raise as `GuardRun.decision`
-        does.
-        """
+        """Add a piece of the text. Return the part that all guards have allowed. Raise as `GuardRun.decision` does."""
         if self.is_whole:
             self._whole.append(text)
             return ""

@@ -35,9 +35,7 @@ class AttemptObservers(NamedTuple):
     fell_back: Callable[[str, str, str], None]
     """Called when a fallback is called in place of a model, with the ids of both and the cause."""
     mended: Callable[[str, str, str], None]
-    """Called with channel, provider's model id and member when a request succeeds without a member that was refused, or
-    with the member adapted.
-    """
+    """Called with channel, provider's model and member when a refused request succeeds with this member adapted."""
 
 
 def attempt_observers(metrics: Metrics, protection: Resilience, *, has_spans: bool) -> AttemptObservers:

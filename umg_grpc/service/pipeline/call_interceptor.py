@@ -166,9 +166,7 @@ class CallInterceptor(Interceptor):
         caller.check_scopes(scopes)
 
     async def _decode(self, method: str, request: bytes, scopes: frozenset[str] | None) -> object:
-        """Return the message of a request that came over a socket as bytes. `scopes`: None for a method without key,
-        for which only small requests are decoded.
-        """
+        """Return the message of a request from a socket. `scopes`: None for a method without key, for small ones."""
         if scopes is None and len(request) > MAX_KEYLESS_BYTES:
             message = f"the request is larger than {MAX_KEYLESS_BYTES} bytes"
             raise UmgError(pb.ERROR_REASON_BODY_TOO_LARGE, message, limit_bytes=str(MAX_KEYLESS_BYTES))

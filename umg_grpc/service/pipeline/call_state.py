@@ -168,9 +168,7 @@ class Call(msgspec.Struct, eq=False):
 
     @property
     def strict(self) -> bool:
-        """Whether the request is rejected if a field would be dropped (`x-umg-strict`). Raises UmgError for a malformed
-        header.
-        """
+        """Whether the request is rejected if a field would be dropped (`x-umg-strict`). Raises UmgError."""
         return is_strict(self.arrival.metadata.get(STRICT_HEADER))
 
     @property

@@ -15,9 +15,7 @@ from umg_grpc.wire.core.gateway_headers import STRICT_HEADER
 from umg_grpc.wire.dropped_fields_report import Report
 
 ATTEMPT_SUCCEEDED, CALLER_LEFT, REQUEST_REFUSED = "ok", "left", "refused"
-"""Outcomes of attempts: a success, a cancelled attempt, and a request that the channel cannot serve. The other outcomes
-are the kinds of failures.
-"""
+"""Outcomes of attempts: success, cancelled, a request that the channel cannot serve. Others are kinds of failures."""
 
 
 class EncodedRequest(Protocol):

@@ -60,9 +60,7 @@ class SlowStarts:
         return stream
 
     def end(self, stream: WaitingStream) -> bool:
-        """Remove a stream that has begun or failed. Return whether its headers were sent early: call `finish_sending`
-        then.
-        """
+        """Remove a stream that has begun or failed. Return whether its headers were sent early (`finish_sending`)."""
         self._waiting.pop(stream, None)
         return stream.is_sent
 

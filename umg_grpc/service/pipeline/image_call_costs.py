@@ -49,9 +49,7 @@ def requested_variant(request: pb.GenerateImageRequest, rules: ImageRules | None
 def image_quantities(
     request: pb.GenerateImageRequest, rules: ImageRules | None, result: pb.ImageResult, images: int
 ) -> Quantities:
-    """Return the priced quantities (unit -> number) of a response. `rules`: of the model's family. `images`: that the
-    caller gets.
-    """
+    """Return the priced quantities (unit -> number) of a response by the family's `rules`. `images`: the caller's."""
     size, quality = requested_variant(request, rules)
     if size is None:
         first = result.images[0] if result.images else pb.Image()
@@ -86,9 +84,7 @@ def with_estimated_tokens(quantities: Quantities, images: int, prices: Prices) -
 
 
 def estimated_image_quantities(request: pb.GenerateImageRequest, input_tokens: int) -> Quantities:
-    """Return the estimated priced quantities (unit -> number) of a call whose response was cut off or lost.
-    `input_tokens`: estimated tokens of its request.
-    """
+    """Return the estimated priced quantities (unit -> number) of a lost response. `input_tokens`: of its request."""
     images = max_images(request)
     return {REQUEST_UNIT: 1, INPUT_TOKEN: input_tokens, IMAGE_UNIT: images, IMAGE_OUTPUT: images * IMAGE_TOKENS}
 

@@ -47,9 +47,7 @@ from umg_grpc.wire.decoded_request_notes import NO_NOTES, DecodedRequest
 RequestT = TypeVar("RequestT", bound=CanonicalRequest)
 ResponseT = TypeVar("ResponseT", bound=CanonicalResponse)
 ResponseStep: TypeAlias = Callable[[AdmittedT, AttemptT, ResponseT], Awaitable[None] | None]
-"""Step that completes the response of a successful attempt. It returns None unless it has to wait. Raises UmgError,
-with which the attempt fails.
-"""
+"""Step that completes a successful response, None unless it has to wait. An UmgError fails the attempt."""
 
 
 class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, AdmittedT, AttemptT]):

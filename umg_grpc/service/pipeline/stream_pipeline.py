@@ -1,6 +1,4 @@
-"""Pipeline of the operations whose responses may be streamed. It has the attempts up to the first output, the
-completion of each message, and the response cache.
-"""
+"""Pipeline of operations with streams: attempts up to the first output, completion of messages, response cache."""
 
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence

@@ -106,8 +106,6 @@ class Resilience:
             self.health.end(attempt.channel, target.model, error, attempt.generation)
 
     def backoff(self, retries: int) -> float:
-        """Return the seconds to wait before the next retry of a call. They are doubled with each earlier retry
-        (`retries`); half of them are random.
-        """
+        """Return the seconds before the next retry, doubled with each earlier one (`retries`), half of them random."""
         whole = min(self.retries.max_backoff, self.retries.backoff * 2.0 ** min(retries, 32))
         return whole * (0.5 + self._chance() / 2)

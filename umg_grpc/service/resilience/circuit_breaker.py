@@ -53,9 +53,7 @@ def has_no_quota(error: UmgError) -> bool:
 
 
 class _Circuit:
-    """Circuit breaker of one channel and model. While `until`, the end of the open time, is 0, it is closed and lets
-    calls pass.
-    """
+    """Circuit breaker of one channel and model: closed while `until`, the end of the open time, is 0."""
 
     __slots__ = (
         "calls",
@@ -232,9 +230,7 @@ class CircuitBreakers:
         circuit.until = max(circuit.until, self._now() + seconds)
 
     def _open(self, circuit: _Circuit, first: float, longest: float) -> float:
-        """Open the breaker. Return the open time in seconds. It is `first`, doubled with each opening since the last
-        success, but at most `longest`.
-        """
+        """Open the breaker. Return the seconds: `first`, doubled by each opening since a success, at most `longest`."""
         seconds = min(first * 2.0 ** min(circuit.times_opened, MAX_DOUBLINGS), longest) * (
             1 + OPEN_TIME_JITTER * self._chance()
         )

@@ -9,9 +9,7 @@ from contextlib import suppress
 from umg_grpc.base.errors import Failure, UmgError, overloaded
 
 MIN_SAMPLES = 8
-"""Minimum number of ended calls from which the mean duration of a call is computed; with more slots, the number of
-slots.
-"""
+"""Ended calls from which on the mean duration of calls is computed; with more slots, the number of slots."""
 WAIT_MARGIN = 2.0
 """Factor of a call's time limit above its expected wait, since slots are released at uneven intervals."""
 

@@ -99,9 +99,7 @@ class LearnedQuirks:
         return [each for each in self._learned.values() if each.learn_time > oldest]
 
     def learn(self, target: Target, protocol: str, mended: Iterable[Mended]) -> None:
-        """Store the restrictions under which a refused request succeeded. Log each new one, with the line that an
-        operator would add to the channel's config.
-        """
+        """Store the restrictions under which a request succeeded. Log each new one as a line for the config."""
         for each in mended:
             if not each.lasting:
                 continue

@@ -25,9 +25,7 @@ class RetryBudget:
         """Number of calls to the channel since the last `spend`: each adds a fraction of a retry to the budget."""
 
     def spend(self, credit: float = 0.0) -> bool:
-        """Take one retry from the budget. Return False if none is left. `credit`: number of retries that may be taken
-        in advance, before calls have earned them.
-        """
+        """Take one retry. Return False if none is left. `credit`: retries in advance, before calls have earned them."""
         if not self._share:
             return False
         now = self._now()

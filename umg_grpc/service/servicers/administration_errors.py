@@ -11,9 +11,7 @@ from umg_grpc.v1 import pb
 
 @asynccontextmanager
 async def converted_errors() -> AsyncGenerator[None, None]:
-    """Convert the errors of the block. Failures of the database become UmgError(UNAVAILABLE); the name of an invalid
-    field becomes its path in the request.
-    """
+    """Convert errors: of the database to UNAVAILABLE, names of invalid fields to their paths in the request."""
     try:
         yield
     except (SQLAlchemyError, OSError):  # TimeoutError is an OSError

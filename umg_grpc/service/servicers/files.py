@@ -22,9 +22,6 @@ class FileServicer(rpc.FileServiceServicer):
         self._blobs = blobs
 
     async def GetFile(self, request: pb.GetFileRequest, context: Context) -> pb.GetFileResponse:
-        """Return the metadata of the file to which a link refers. Raise UmgError(OBJECT_NOT_FOUND) for an invalid or
-        expired link and for a deleted file.
-        """
         check(request)
         link, blob, _ = await self._find(request.token)
         return pb.GetFileResponse(
@@ -41,9 +38,6 @@ class FileServicer(rpc.FileServiceServicer):
     async def DownloadFile(
         self, request: pb.DownloadFileRequest, context: Context
     ) -> AsyncGenerator[pb.DownloadFileResponse, None]:
-        """Yield the metadata of the file to which a link refers, then its bytes. Raise UmgError: OBJECT_NOT_FOUND,
-        RANGE_NOT_SATISFIABLE, UNAVAILABLE.
-        """
         check(request)
         _, blob, blobs = await self._find(request.token)
         start, end = selected_bytes(request.range, blob.size)

@@ -23,11 +23,9 @@ class ModelServicer(rpc.ModelServiceServicer):
         self._unknown = unknown
 
     async def ListModels(self, request: pb.ListModelsRequest, context: Context) -> pb.ListModelsResponse:
-        """Return one page of the models that the calling key may use, sorted by id. Models of a provider's list that it
-        has refused as unknown are left out.
-        """
         check(request)
         boundary, caller = decode_token(request.page_token), current().caller
+        # without models of a provider's list that the provider has refused as unknown
         models = _models(self._channels.router, caller, await self._unknown())
         wanted = request.operation
         ids = sorted(name for name, model in models.items() if not wanted or wanted in model.described.operations)
@@ -41,7 +39,6 @@ class ModelServicer(rpc.ModelServiceServicer):
         return response
 
     async def GetModel(self, request: pb.GetModelRequest, context: Context) -> pb.GetModelResponse:
-        """Return the model with this id or alias. Raise UmgError(MODEL_NOT_FOUND) unless the key may use it."""
         check(request)
         found = find_model(self._channels.router, current().caller, request.model)
         return pb.GetModelResponse(model=under_name(found.model, request.model))

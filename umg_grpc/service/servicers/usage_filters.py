@@ -58,9 +58,7 @@ def unknown_token() -> UmgError:
 
 
 def selected(request: Selection, now: datetime) -> CallFilter:
-    """Return the filter of usage records that a request describes at the time `now`. Raise UmgError(INVALID_FIELD) for
-    a start time in the future.
-    """
+    """Return the filter of records that a request describes. Raise UmgError(INVALID_FIELD) for a start after `now`."""
     until = utc(request.end_time) if request.HasField("end_time") else now
     since = utc(request.start_time) if request.HasField("start_time") else until - min(DEFAULT_SPAN, until - FIRST_TIME)
     if since > until:

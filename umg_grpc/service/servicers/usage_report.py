@@ -58,9 +58,7 @@ class UsageReport:
 
     @converted_errors()
     async def list(self, request: pb.ListUsageRequest) -> pb.ListUsageResponse:
-        """Return one page of sums of usage, one for each group (for example key and day). Raise UmgError(INVALID_FIELD)
-        for an invalid filter or page token.
-        """
+        """Return one page of sums, one for each group. Raise UmgError(INVALID_FIELD) for a wrong filter or token."""
         calls, after = selected(request, utc_of(self._clock)), list[int | str]()
         grouped = {DIMENSION_NAMES[dimension] for dimension in request.group_by}
         by = [name for name in DIMENSION_COLUMNS if name in grouped]

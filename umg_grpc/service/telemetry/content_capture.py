@@ -22,9 +22,7 @@ CAPTURE_VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 """OpenTelemetry's environment variable that enables the content of messages in spans."""
 ENABLING_VALUES = frozenset({"true", "span_only", "span_and_event"})
 REDACT_VARIABLE = "UMG_TELEMETRY_REDACT"
-"""Environment variable with the operator's redaction function, as `MODULE:FUNCTION`: it gets a text and returns the
-text without its secrets.
-"""
+"""Variable with the operator's redaction function (`MODULE:FUNCTION`), which returns a text without its secrets."""
 MAX_TEXT_CHARACTERS = 8192
 """Maximum characters of one text in a span; the rest is cut off."""
 MAX_MESSAGES = 100

@@ -27,9 +27,7 @@ class TaskChanges:
         self._blobs = blobs
 
     async def delete(self, caller: Caller, request: pb.DeleteVideoTaskRequest) -> pb.VideoTask:
-        """Delete a task that has ended, with its files, or cancel a task that its provider has not started. Return the
-        task. Raise UmgError.
-        """
+        """Delete an ended task with its files, or cancel one that has not started. Return the task. Raise UmgError."""
         row = await self._lookup.own(caller, request.task_id)
         if request.entry and row.entry != request.entry:
             raise not_found(request.task_id)

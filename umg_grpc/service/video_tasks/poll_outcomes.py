@@ -57,9 +57,7 @@ MAX_PAUSE_SECONDS = 300.0
 """Maximum seconds between polls of a task whose last polls failed."""
 TAIL_POLL_SECONDS = 3600.0
 TAIL_SECONDS = 86_400.0
-"""Seconds for which a task that has failed by its deadline is polled on, every `TAIL_POLL_SECONDS`: its provider may
-still finish and charge it.
-"""
+"""Seconds for which a task past its deadline is polled on: its provider may still finish and charge it."""
 MISSING_CHANNEL_SECONDS = 30.0
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
@@ -91,9 +89,7 @@ class Outcomes:
     async def apply(
         self, upstream: VideoUpstream, batch: Sequence[Claim], statuses: Mapping[str, ProviderStatus | UmgError]
     ) -> list[Poll]:
-        """Change the tasks of a poll by the provider's responses (task id at the provider -> status). Return the next
-        polls of the tasks that have not ended.
-        """
+        """Change tasks by the responses (provider's task id -> status). Return the next polls of the open ones."""
         polls = list[Poll]()
         for claim in batch:
             try:

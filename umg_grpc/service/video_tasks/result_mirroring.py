@@ -17,9 +17,7 @@ from umg_grpc.store.video_task_table import VideoTasks
 from umg_grpc.upstream.caller_url_fetch import DIRECT_ROUTE, Fetcher
 
 SHORT_SECONDS = 25 * 3600.0
-"""Seconds from a task's end within which an address must expire for the result to be copied: a day and the time of a
-poll.
-"""
+"""Seconds after a task's end within which an address expires whose result is copied: a day and the time of a poll."""
 MAX_BYTES = 2 << 30
 """Maximum size of a result that is copied, in bytes."""
 COPY_CONCURRENCY = 2

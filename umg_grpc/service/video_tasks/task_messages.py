@@ -61,9 +61,7 @@ class TaskView:
         return task
 
     def _expire_micros(self, row: MediaTask, ends: list[int]) -> int:
-        """Return the time at which the first result of a task expires, in microseconds since 1970, at least a second
-        after the end of the task.
-        """
+        """Return the Unix microseconds at which the first result expires, at least a second after the task's end."""
         after = (row.complete_micros or row.create_micros) + 10**6
         return max(after, min([row.expire_micros or after, *ends]))
 

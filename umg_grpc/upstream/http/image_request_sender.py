@@ -49,9 +49,7 @@ class CallEnd(NamedTuple):
         return max(0.0, min(self) - asyncio.get_running_loop().time())
 
     def limit(self, outgoing: OutgoingRequest) -> OutgoingRequest:
-        """Return a copy of the HTTP request with time limits up to the channel's deadline. Raise
-        UmgError(UPSTREAM_TIMEOUT) if this deadline has passed.
-        """
+        """Return the request with limits up to the channel's deadline. Raise UmgError(UPSTREAM_TIMEOUT) after it."""
         deadlines, left = outgoing.deadlines, self.channels - asyncio.get_running_loop().time()
         if left <= 0:
             raise deadlines.late("total")

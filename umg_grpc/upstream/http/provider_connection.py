@@ -201,9 +201,7 @@ class HttpChannel:
             self._in_turn.record_failure(endpoint, error)
 
     async def _resolve_endpoint(self, seconds: float) -> tuple[ProviderEndpoint, float]:
-        """Return (endpoint for a call, seconds left after waiting for it), of the `seconds` until the caller's
-        deadline.
-        """
+        """Return (endpoint, seconds left after waiting for it), of the `seconds` until the caller's deadline."""
         started, total_seconds = time.monotonic(), min(seconds, self._deadlines.total)
         try:
             async with asyncio.timeout(total_seconds):

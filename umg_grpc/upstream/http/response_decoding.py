@@ -75,9 +75,7 @@ def refusal(
 
 
 def guarded(decode: Callable[Params, Decoded], *arguments: Params.args, **named: Params.kwargs) -> Decoded:
-    """Return the result of a decoder of a provider's bytes. Raise its UmgError; log any other exception, and raise
-    UmgError(UPSTREAM_FAILED) instead.
-    """
+    """Return a decoder's result. Raise its UmgError; log any other exception, and raise UmgError(UPSTREAM_FAILED)."""
     try:
         return decode(*arguments, **named)
     except UmgError:

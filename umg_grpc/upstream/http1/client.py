@@ -138,9 +138,7 @@ class Client:
         return context
 
     def _take(self, origin: ConnectionTarget) -> ProviderConnection | None:
-        """Return the idle connection to an origin that was used last; None if there is none. Thus others become old and
-        expire.
-        """
+        """Return the idle connection that was used last, so that others can expire; None if there is none."""
         pooled = self._pooled.get(origin)
         while pooled:
             connection = pooled.pop()

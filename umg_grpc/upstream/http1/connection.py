@@ -106,9 +106,7 @@ class ProviderExchange(msgspec.Struct, eq=False):
         return (await inflate(response, MAX_ERROR_BODY_BYTES)).body
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Yield the parts of the body as they arrive, decompressed. Raise UmgError if the connection breaks or a time
-        limit is exceeded.
-        """
+        """Yield the decompressed parts of the body as they arrive. Raise UmgError if it is cut or takes too long."""
         while chunk := await self.read():
             yield chunk
 
@@ -266,9 +264,7 @@ class ProviderConnection(asyncio.Protocol):
             self.set_timer(min(exchange.deadline.read_end, exchange.deadline.end))
 
     def _end(self, exchange: ProviderExchange, fault: UmgError | None = None) -> None:
-        """End the exchange. An error (`fault`) closes the connection. Without one the response is complete, and a
-        reusable connection returns to the pool.
-        """
+        """End the exchange. With an error (`fault`) the connection is closed, else a reusable one is pooled."""
         self._exchange = None
         exchange.done, exchange.fault = True, fault
         exchange.wake()

@@ -9,9 +9,7 @@ from typing import Any, TypeVar
 Result = TypeVar("Result")
 
 NO_CALL = Context()
-"""Context without the variables of a call, for timers of connections and for shared tasks, which keep their context in
-memory. A task gets a copy.
-"""
+"""Context without the variables of a call, for timers and shared tasks, which keep their context in memory."""
 
 
 @coroutine

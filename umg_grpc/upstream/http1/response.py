@@ -90,9 +90,7 @@ class ReceivedResponse(msgspec.Struct, eq=False):
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
     def close(self) -> None:
-        """Handle the closing of the connection. It ends a response without a stated length. Raise
-        UmgError(UPSTREAM_CUT) if the response is incomplete.
-        """
+        """Handle the closed connection, which ends a body without a length. Raise UmgError(UPSTREAM_CUT) for others."""
         if not self.has_head:
             raise disconnected("the connection was closed before a response began")
         if self.refused:

@@ -25,9 +25,7 @@ class AsyncValue(Generic[Value]):
             self._next = asyncio.Event()
 
     async def wait(self, seconds: float, *, after: object = None) -> Value:
-        """Return the value as soon as it is neither None nor `after`, a value that did not work. Raise
-        UmgError(UNAVAILABLE) after `seconds`.
-        """
+        """Return the value once it is neither None nor `after`, which failed. Raise UmgError after `seconds`."""
         try:
             async with asyncio.timeout(seconds):
                 while self.value is None or self.value == after:

@@ -77,9 +77,7 @@ class InlineCompaction(msgspec.Struct, eq=False):
         return DecodedRequest(request, self._whole.notes.with_edited("messages", EDITS_FIELD))
 
     def recovers_from(self, channel: str, error: UmgError) -> bool:
-        """Return whether the call can go on after the error of a request for a summary. The next request has another
-        form, or no summary if none can be made.
-        """
+        """Return whether the call can go on after a failed request for a summary: in another form or without it."""
         if self._summary is not None and self._summary.recovers_from(channel, error, is_own=True):
             return True
         self.has_failed = error.failure in HOPELESS_FAILURES

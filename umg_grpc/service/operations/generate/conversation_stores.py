@@ -1,6 +1,4 @@
-"""Stores of conversations and reasoning, which outlive a call, and the memory limit of streams that are collected for
-them.
-"""
+"""Stores of conversations and reasoning, which outlive a call, and the memory limit of the streams to be stored."""
 
 import secrets
 from dataclasses import dataclass, field

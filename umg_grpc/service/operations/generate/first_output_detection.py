@@ -1,6 +1,4 @@
-"""Detection of the first output of a stream. Until then the caller has got nothing, so another channel can still be
-tried.
-"""
+"""Detection of the first output of a stream, until which the caller has nothing and another channel can be tried."""
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.text_format_interface import TextFormat

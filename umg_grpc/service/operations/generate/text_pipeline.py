@@ -376,9 +376,7 @@ class GenerationPipeline(
 
 
 def _show_stored_turns(admitted: GenerationCall, response: pb.GenerateResponse) -> None:
-    """Write the response body of a call that compacts a stored conversation. It contains the user's turns, which are
-    stored and not in the caller's request.
-    """
+    """Write the body of a response that compacts a stored conversation: with its turns that the request lacks."""
     continued, face = admitted.continued, admitted.face
     if face is None or not isinstance(continued, Continued) or not admitted.request.compaction.standalone:
         return

@@ -62,12 +62,9 @@ class GenerationAttempt(Attempt[TextCall], kw_only=True):
     summary: Summary | None = None
     """Summary that the model writes of the conversation; None for a response, and for a provider that compacts."""
     compaction: InlineCompaction | None = None
-    """Compaction before the response, which `summary` or the response of this attempt belongs to; None for a
-    conversation that is not compacted.
-    """
+    """Compaction before the response to which this attempt belongs; None for a conversation without one."""
     context_management: pb.ContextManagement | None = None
-    """Edits that the gateway made in the conversation; None if the caller requested none, or the provider makes them.
-    """
+    """Edits that the gateway made in the conversation; None if none was requested, or the provider makes them."""
     stored: bytes = b""
     """Digest of the beginning of the prompt that the provider has stored, and the request names; b"" for none."""
 
@@ -186,9 +183,7 @@ class GenerationEncoder(msgspec.Struct, eq=False):
         return attempt
 
     async def _shortened(self, request: pb.GenerateRequest, notes: RequestNotes, target: Target) -> SentConversation:
-        """Return the request with its conversation shortened by the caller's edits. Reasoning is restored before, since
-        edits may remove a part of it again.
-        """
+        """Return the request after the caller's edits. Reasoning is restored before, since edits may remove it."""
         is_truncated, management = False, None
         compaction = None if self._compaction is None or self._has_edits(request, target) else self._compaction
         if self._truncation is not None:

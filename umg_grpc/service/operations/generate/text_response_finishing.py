@@ -52,9 +52,7 @@ class ResponseCompletion(msgspec.Struct, eq=False):
     passthrough: bool = False
     """Whether the caller gets the provider's own body, unchanged."""
     has_reasoning: Callable[[bytes], bool] | None = None
-    """Function that returns whether bytes of a provider's own body have reasoning that clients do not send back; None
-    if it is not searched.
-    """
+    """Function that returns whether a body has reasoning that clients do not send back; None for no search."""
 
     def begin(self, *, passthrough: bool) -> bool:
         """Decide which parts of the response are stored. Return whether any part may be; a stream is then collected as
@@ -128,9 +126,7 @@ class ResponseCompletion(msgspec.Struct, eq=False):
         return self._estimate_whole(response) if facts.usage is None or facts.usage.estimated else None
 
     def note_usage(self, usage: pb.Usage) -> None:
-        """Record the usage that the provider reported. If it reports cache writes without their lifetime, the lifetime
-        is that in the request.
-        """
+        """Record the usage that the provider reported. Cache writes without a lifetime have that of the request."""
         call = self._attempt.call
         if usage.cache_write_tokens and selects_long_lifetime(call.protocol, call.body):
             usage.long_cache_write_tokens += usage.cache_write_tokens

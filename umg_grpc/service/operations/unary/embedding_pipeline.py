@@ -19,9 +19,7 @@ from umg_grpc.wire.dropped_fields_report import untranslatable
 from umg_grpc.wire.embedding_formats import EMBEDDING_UPSTREAMS
 
 SMALL_BYTES = 16 * 2**10
-"""Maximum bytes of a request whose token ids are decoded in the event loop, in about a millisecond; larger ones in a
-thread.
-"""
+"""Size of a request up to which its token ids are decoded in the event loop, in about 1 ms, and not in a thread."""
 
 
 class EmbeddingPipeline(UnaryPipeline[pb.EmbedRequest, pb.EmbedResponse]):

@@ -10,9 +10,7 @@ from umg_grpc.v1 import pb
 
 
 class StreamedMessages:
-    """State of one streamed response. If the stream breaks off after its first output, the call is charged by its
-    request, since the provider has processed it.
-    """
+    """State of a streamed response. If it breaks off after its first output, the call is charged by its request."""
 
     def __init__(
         self, call: Call, method: StreamedMethod[Message], record: Callable[[pb.Usage], Awaitable[None]]

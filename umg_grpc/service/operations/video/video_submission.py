@@ -203,9 +203,7 @@ class Submissions:
         return found
 
     async def _leave_unconfirmed(self, new: NewTask, error: UmgError) -> MediaTask:
-        """End the lease of a task that the provider may have accepted, so that the poller looks for it there. Return
-        the task's row.
-        """
+        """End the lease of a task that may have been accepted, so that the poller looks for it. Return its row."""
         row = new.row
         logger.warning(
             "the outcome of a submission is unknown",
@@ -222,9 +220,7 @@ class Submissions:
 
 
 def _new_row(new: NewTask, process: str, now_micros: int) -> MediaTask:
-    """Return the database row of a new task, which this process (`process`: its unique name) submits next.
-    `now_micros`: current time in microseconds since 1970.
-    """
+    """Return the row of a new task that `process` submits next. `now_micros`: microseconds since 1970."""
     call, request = new.call, new.request
     arrived_micros = now_micros - int((time.perf_counter() - call.facts.began_at) * 1e6)
     return MediaTask(

@@ -33,9 +33,7 @@ class VideoCall:
         self.report = Report()
 
     async def send(self) -> ProviderTask:
-        """Submit the task to the channel. Return the provider's task. Raise UmgError, whose `failure` is AMBIGUOUS if
-        the provider may have accepted the task.
-        """
+        """Submit the task. Raise UmgError, whose `failure` is AMBIGUOUS if the provider may have accepted the task."""
         upstream, submission = self._channels.videos[self._channel], self._submission
         try:
             async with asyncio.timeout(SUBMIT_SECONDS):

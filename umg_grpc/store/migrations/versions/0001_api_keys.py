@@ -1,6 +1,4 @@
-"""Migration: creates the table of API keys. Migrations define their own column types, since an applied migration must
-not change with the code.
-"""
+"""Migration: creates the table of API keys. Applied migrations must not change, so they define their column types."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,9 +8,7 @@ down_revision = None
 
 
 def upgrade() -> None:
-    """Create the table `api_keys`, in a transaction. There is no downgrade: an older version rejects a newer
-    database.
-    """
+    """Create `api_keys`, in a transaction. There is no downgrade: an older version rejects a newer database."""
     op.create_table(
         "api_keys",
         sa.Column("key_id", sa.String(40), nullable=False),

@@ -1,6 +1,4 @@
-"""Migration: creates the table of message threads, stored conversations that callers continue by sending only their new
-messages.
-"""
+"""Migration: creates the table of message threads, which callers continue by sending only new messages."""
 
 import sqlalchemy as sa
 from alembic import op

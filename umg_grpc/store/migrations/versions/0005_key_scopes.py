@@ -10,9 +10,7 @@ down_revision = "0004"
 
 
 def upgrade() -> None:
-    """Add the columns to the table of keys, in a transaction. The key that the first start has created (`bootstrap`)
-    becomes an administrator's.
-    """
+    """Add the columns, in a transaction. The key of the first start (`bootstrap`) becomes an administrator's."""
     op.add_column("api_keys", sa.Column("operations", sa.JSON()))
     op.add_column("api_keys", sa.Column("administrator", sa.Boolean(), nullable=False, server_default=sa.false()))
     op.add_column("api_keys", sa.Column("owner", sa.String(200)))

@@ -1,6 +1,4 @@
-"""Migration: adds budgets to API keys, and creates the tables of the spent amounts and of the leases, the amounts that
-processes may spend.
-"""
+"""Migration: adds budgets to API keys, and creates the tables of spent amounts and of the leases of processes."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,6 +1,4 @@
-"""Migration: adds to usage records a column with details: attempts, error message, time to the first output, dropped
-fields.
-"""
+"""Migration: adds a column to usage records: attempts, error message, time to the first output, dropped fields."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,6 +1,4 @@
-"""Migration: adds to usage records and totals the numbers of characters that were spoken, and of seconds of audio that
-were written down.
-"""
+"""Migration: adds spoken characters and seconds of transcribed audio to usage records and totals."""
 
 import sqlalchemy as sa
 from alembic import op

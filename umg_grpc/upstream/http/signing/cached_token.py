@@ -36,9 +36,7 @@ class CachedTokenSigner(ABC):
 
     @abstractmethod
     async def new_token(self, deadlines: Deadlines) -> Token:
-        """Request a new token from its issuer, and return it within the call's `deadlines`. Raise UmgError if there is
-        no token.
-        """
+        """Request a new token within the call's `deadlines`, and return it. Raise UmgError if there is none."""
 
     def header(self, token: str) -> Mapping[str, str]:
         """Return the authentication header with `token`."""

@@ -100,9 +100,7 @@ class EmbeddingComputation:
         self._count = count
 
     def __call__(self, model: "WordLlamaModel", first: int, texts: Sequence[str]) -> list[EmbeddingVector]:
-        """Return each text's vector. `first`: position of the first text. Raise UmgError(CONTEXT_TOO_LONG) for a text
-        that is too long.
-        """
+        """Return each text's vector. `first`: position of the first text. Raise UmgError(CONTEXT_TOO_LONG)."""
         counts = [self._count(text) for text in texts] if self._count else None
         if counts is not None:
             self._check(counts, first)  # before wordllama tokenizes the texts
