@@ -62,15 +62,11 @@ class PathRouter:
         return found if isinstance(canonical.http_exception, web.HTTPNotFound) else canonical
 
 
-def _methods_of(route: Route) -> tuple[str, ...]:
-    return ("GET", "HEAD") if route.method == "GET" else (route.method,)
-
-
 @lru_cache(maxsize=4)  # a process has one table, and its tests some more
 def _patterns_of(table: tuple[Route, ...]) -> tuple[web.UrlDispatcher, Mapping[web.AbstractRoute, int]]:
     patterns, positions = web.UrlDispatcher(), dict[web.AbstractRoute, int]()
     for position, route in enumerate(table):
-        for method in _methods_of(route):
+        for method in ("GET", "HEAD") if route.method == "GET" else (route.method,):
             positions[patterns.add_route(method, route.path, _matched)] = position
     return patterns, positions
 

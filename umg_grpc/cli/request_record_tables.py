@@ -24,8 +24,8 @@ from umg_grpc.cli.usage_command_actions import (
     Format,
     counts_of,
     print_records,
-    time_message,
 )
+from umg_grpc.service.servicers.timestamps import timestamp
 from umg_grpc.v1 import pb
 from umg_grpc.wire.protobuf_json import enum_names, to_json
 
@@ -68,8 +68,8 @@ async def list_requests(target: AdminTarget, calls: Calls, limit: int, printed: 
     """Print the newest records of the selected calls, at most `limit`. `failed`: only failed calls."""
     async with opened(target) as admin:
         request = pb.ListRequestRecordsRequest(
-            start_time=time_message(calls.since),
-            end_time=time_message(calls.until),
+            start_time=timestamp(calls.since),
+            end_time=timestamp(calls.until),
             key_ids=await calls.key_ids(admin),
             models=calls.models,
             channels=calls.channels,

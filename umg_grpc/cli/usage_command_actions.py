@@ -9,8 +9,6 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
 
-from google.protobuf.timestamp_pb2 import Timestamp
-
 from umg_grpc.base.micro_credits import credits_text
 from umg_grpc.cli.admin_client import AdminClient
 from umg_grpc.cli.admin_connection import opened
@@ -18,6 +16,7 @@ from umg_grpc.cli.common_flags import AdminTarget
 from umg_grpc.cli.key_command_actions import all_keys
 from umg_grpc.cli.text_tables import bars, print_table
 from umg_grpc.knowledge.price_calculation import REQUEST_UNIT
+from umg_grpc.service.servicers.timestamps import timestamp
 from umg_grpc.v1 import pb
 from umg_grpc.wire.protobuf_json import enum_names
 
@@ -102,8 +101,8 @@ async def usage(
     """
     async with opened(target) as admin:
         request = pb.ListUsageRequest(
-            start_time=time_message(calls.since),
-            end_time=time_message(calls.until),
+            start_time=timestamp(calls.since),
+            end_time=timestamp(calls.until),
             key_ids=await calls.key_ids(admin),
             models=calls.models,
             channels=calls.channels,
@@ -135,15 +134,6 @@ def print_records(records: Iterable[Mapping[str, object]], columns: Sequence[str
     writer = csv.DictWriter(sys.stdout, columns, lineterminator="\n")
     writer.writeheader()
     writer.writerows(records)
-
-
-def time_message(time: datetime | None) -> Timestamp | None:
-    """Return a time as a protobuf Timestamp; None for None."""
-    if time is None:
-        return None
-    message = Timestamp()
-    message.FromDatetime(time)
-    return message
 
 
 def counts_of(quantities: Iterable[pb.Quantity]) -> dict[str, int]:

@@ -108,14 +108,11 @@ def _report_mismatch(document: YamlDocument, path: Path, value: Value, kind: obj
     elif unknown := UNKNOWN_FIELD.fullmatch(text):
         document.problem((*path, unknown[1]), _unknown_key(unknown[1], _keys_of(kind)))
     elif text.startswith("Invalid"):
-        document.problem(path, f"expected {any_of(KEY_CHOICES[_last_key(path)])}")
+        key = next(step for step in reversed(path) if isinstance(step, str))
+        document.problem(path, f"expected {any_of(KEY_CHOICES[key])}")
     else:
         reworded = _number_mismatch(text, value) if isinstance(value, str) else text
         document.problem(path, re.sub(r"`([a-z| ]+)`", _type_words, reworded).replace("Expected", "expected", 1))
-
-
-def _last_key(path: Path) -> str:
-    return next(step for step in reversed(path) if isinstance(step, str))
 
 
 def _keys_of(kind: object) -> Mapping[str, object]:

@@ -78,7 +78,8 @@ class ImportedConfig:
         """Return the config file. Comments contain unconverted settings and, unless `enabled`, disabled channels."""
         lines = [f"# Converted from a config of {self.source}. Check this file with `umg check FILE`."]
         if self.lost:
-            lines += ["#", "# Not converted, each with the reason or the remedy:", *map(_as_item, self.lost)]
+            lines += ["#", "# Not converted, each with the reason or the remedy:"]
+            lines += [f"# - {_one_line(note)}" for note in self.lost]
         lines.append("channels:" if enabled or self.used_channels else "channels: []")
         for channel in self.channels:
             lines += [f"  # {_one_line(comment)}" for comment in channel.comments]
@@ -109,10 +110,6 @@ def free_name(name: str, taken: Container[str], separator: str) -> str:
         count += 1
         free = f"{name}{separator}{count}"
     return free
-
-
-def _as_item(note: str) -> str:
-    return f"# - {_one_line(note)}"
 
 
 def _short(model: Mapping[str, str]) -> object:

@@ -142,7 +142,8 @@ class ResponseCache:
         of a new one, in seconds. `seconds`: time until the call's deadline, of which the wait takes only a small share.
         """
         entry_key, failures = _entry_key(key, kind), 0
-        end = asyncio.get_running_loop().time() + _wait_limit(kind, seconds)
+        longest = STREAM_SECONDS if kind is pb.StreamGenerateResponse else WHOLE_SECONDS
+        end = asyncio.get_running_loop().time() + min(longest, seconds * MAX_WAIT_SHARE)
         while (found := await self.get(key, ttl, kind)) is None:
             pending = self._pending_by_key.get(entry_key)
             if pending is None:
@@ -266,10 +267,6 @@ async def _wait_until_finished(pending: _Pending, end: float) -> bool:
     finally:
         pending.waiting -= 1
     return True
-
-
-def _wait_limit(kind: type[Message], seconds: float) -> float:
-    return min(STREAM_SECONDS if kind is pb.StreamGenerateResponse else WHOLE_SECONDS, seconds * MAX_WAIT_SHARE)
 
 
 def _entry_key(key: str, kind: type[Message]) -> str:

@@ -2,11 +2,12 @@
 0.1 of their own repository).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TypeAlias
 
+from google.protobuf.message import Message
 from yarl import URL
 
 from umg_grpc.config import Channel
@@ -52,6 +53,15 @@ USAGE_ATTRIBUTES = (
     ("gen_ai.usage.reasoning.output_tokens", "reasoning_tokens"),
 )
 """Pairs of an attribute of a span and the field of `umg.v1.Usage` with its value."""
+REQUEST_ATTRIBUTES = (
+    ("gen_ai.request.temperature", "temperature"),
+    ("gen_ai.request.top_p", "top_p"),
+    ("gen_ai.request.max_tokens", "max_output_tokens"),
+    ("gen_ai.request.seed", "seed"),
+    ("gen_ai.request.presence_penalty", "presence_penalty"),
+    ("gen_ai.request.frequency_penalty", "frequency_penalty"),
+)
+"""Pairs of an attribute of a span and the field of `umg.v1.GenerateRequest` with its value."""
 
 
 @lru_cache(maxsize=1024)
@@ -83,36 +93,19 @@ def target_attributes(operation: ModelOperation, target: Target) -> Attributes:
 
 def request_attributes(request: CanonicalRequest, *, stream: bool) -> Attributes:
     """Return the parameters of a request as attributes of its span, without its content."""
-    return dict(_parameters(request, stream=stream))
-
-
-def _parameters(
-    request: CanonicalRequest, *, stream: bool
-) -> Iterator[tuple[str, str | int | float | bool | list[str]]]:
-    if isinstance(request, pb.EmbedRequest):
-        if request.HasField("dimensions"):
-            yield "gen_ai.embeddings.dimension.count", request.dimensions
-        return
+    if isinstance(request, pb.EmbedRequest) and request.HasField("dimensions"):
+        return {"gen_ai.embeddings.dimension.count": request.dimensions}
     if not isinstance(request, pb.GenerateRequest):
-        return
+        return {}
+    given: Message = request  # whose `HasField` takes any name
+    found: Attributes = {name: getattr(given, field) for name, field in REQUEST_ATTRIBUTES if given.HasField(field)}
     if stream:
-        yield "gen_ai.request.stream", True
-    if request.HasField("temperature"):
-        yield "gen_ai.request.temperature", request.temperature
-    if request.HasField("top_p"):
-        yield "gen_ai.request.top_p", request.top_p
+        found["gen_ai.request.stream"] = True
     if request.HasField("top_k"):
-        yield "gen_ai.request.top_k", int(request.top_k)
-    if request.HasField("max_output_tokens"):
-        yield "gen_ai.request.max_tokens", request.max_output_tokens
-    if request.HasField("seed"):
-        yield "gen_ai.request.seed", request.seed
-    if request.HasField("presence_penalty"):
-        yield "gen_ai.request.presence_penalty", request.presence_penalty
-    if request.HasField("frequency_penalty"):
-        yield "gen_ai.request.frequency_penalty", request.frequency_penalty
+        found["gen_ai.request.top_k"] = int(request.top_k)
     if request.candidate_count > 1:
-        yield "gen_ai.request.choice.count", request.candidate_count
+        found["gen_ai.request.choice.count"] = request.candidate_count
+    return found
 
 
 def usage_attributes(usage: pb.Usage) -> Attributes:

@@ -4,7 +4,6 @@ from umg_grpc.access.caller_identity import Caller
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.video_tasks.background_task_work import Tasks
 from umg_grpc.service.video_tasks.existing_task_requests import not_found, wrong_state
-from umg_grpc.service.video_tasks.poll_outcomes import failure
 from umg_grpc.service.video_tasks.task_lookup import TaskLookup
 from umg_grpc.service.video_tasks.task_poll_scheduler import provider_task_of
 from umg_grpc.store.blob_store import BlobStore
@@ -12,6 +11,7 @@ from umg_grpc.store.table_definitions import MediaTask
 from umg_grpc.store.video_task_results import results_of
 from umg_grpc.store.video_task_table import CANCELLED_STATE, QUEUED_STATE, TERMINAL_STATES
 from umg_grpc.v1 import pb
+from umg_grpc.wire.video.task_error_codes import TASK_CANCELLED, task_error
 
 CANCEL_SECONDS = 30.0
 
@@ -52,7 +52,7 @@ class TaskChanges:
         cancelled = await tasks.rows.advance(
             row.task_id,
             CANCELLED_STATE,
-            error=failure("task_cancelled", "the caller cancelled the task").SerializeToString(),
+            error=task_error(TASK_CANCELLED, "the caller cancelled the task").SerializeToString(),
             update_micros=now,
             complete_micros=now,
             expire_micros=now + self._retention_micros,

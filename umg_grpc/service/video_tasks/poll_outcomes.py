@@ -25,16 +25,15 @@ from umg_grpc.store.video_task_table import (
 from umg_grpc.upstream.upstream_interfaces import VideoUpstream
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video.provider_task_types import ProviderResult, ProviderStatus, Submission
+from umg_grpc.wire.video.task_error_codes import (
+    CONTENT_POLICY_VIOLATION,
+    SUBMIT_UNCONFIRMED,
+    TASK_CANCELLED,
+    TASK_EXPIRED,
+    TASK_FAILED,
+    task_error,
+)
 
-STATUS_CODES: Mapping[str, int] = {
-    "task_failed": 500,
-    "content_policy_violation": 400,
-    "invalid_request": 400,
-    "task_expired": 504,
-    "task_cancelled": 499,
-    "submit_unconfirmed": 502,
-}
-"""Code of a failed task -> HTTP status, for the HTTP APIs whose errors have numeric codes."""
 FIND_SECONDS = 45.0
 FIND_ATTEMPTS = 3
 """Number of look-ups at the provider without success after which a task whose submission is unconfirmed fails."""
@@ -61,11 +60,6 @@ TAIL_SECONDS = 86_400.0
 MISSING_CHANNEL_SECONDS = 30.0
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
-
-
-def failure(code: str, message: str) -> pb.VideoTaskError:
-    """Return the error with which a task fails. `code`: a key of `STATUS_CODES`."""
-    return pb.VideoTaskError(code=code, status_code=STATUS_CODES[code], message=message)
 
 
 class Outcomes:
@@ -147,7 +141,7 @@ class Outcomes:
         if not (is_missing or is_old) or not self._may_give_up:
             return [Poll(claim, self._tasks.jittered(pause if is_awaited else FIND_PAUSE_SECONDS), failures)]
         message = "it is unknown whether the provider accepted the task; it was not sent again and is not billed"
-        await self._end(claim, FAILED_STATE, failure("submit_unconfirmed", message))
+        await self._end(claim, FAILED_STATE, task_error(SUBMIT_UNCONFIRMED, message))
         return []
 
     @property
@@ -171,8 +165,8 @@ class Outcomes:
         if status.state == SUCCEEDED_STATE:
             return await self._succeed(upstream, claim, status)
         if status.state in {FAILED_STATE, CANCELLED_STATE}:
-            code = "task_cancelled" if status.state == CANCELLED_STATE else "task_failed"
-            await self._end(claim, status.state, status.error or failure(code, "the provider gave no reason"))
+            code = TASK_CANCELLED if status.state == CANCELLED_STATE else TASK_FAILED
+            await self._end(claim, status.state, status.error or task_error(code, "the provider gave no reason"))
             return None
         stall = stalled_tasks.unknown_state(claim, status, now) if status.unknown_word else None
         if stall is not None and await self._is_given_up(upstream, claim, status, stall):
@@ -203,7 +197,7 @@ class Outcomes:
         message = (
             f"the gateway does not know the provider's state of the task, `{word}`, and gave it up; it is not billed"
         )
-        await self._end(claim, FAILED_STATE, failure("task_expired", message), tail=True)
+        await self._end(claim, FAILED_STATE, task_error(TASK_EXPIRED, message), tail=True)
         return True
 
     async def _start(self, upstream: VideoUpstream, claim: Claim, status: ProviderStatus, stall: Stall | None) -> None:
@@ -232,13 +226,14 @@ class Outcomes:
                 if await self._expire(claim):
                     return None
                 return Poll(claim, self._tasks.jittered(upstream.poll_seconds), failures, stall=stall)
-            error = failure("task_failed", "the provider finished the task without a video")
+            error = task_error(TASK_FAILED, "the provider finished the task without a video")
             await self._end(claim, FAILED_STATE, error, tail=True)
             return None
         row = await self._tasks.rows.get(claim.task_id)
         if row is None or row.state in TERMINAL_STATES:
             return None
-        results = [await self._stored(result) for result in [*videos, *_others(status.results)]]
+        others = [result for result in status.results if result.variant != pb.VIDEO_VARIANT_VIDEO]
+        results = [await self._stored(result) for result in [*videos, *others]]
         parameters = pb.CreateVideoTaskRequest.FromString(row.request).parameters
         usage, now = complete_usage(status.usage, parameters, len(videos), row.upstream_model), self._tasks.now()
         ended = await self._tasks.rows.advance(
@@ -294,10 +289,10 @@ class Outcomes:
         ):
             return False
         if stalled_tasks.has_lasted(stall, stalled_tasks.LOST_TASK, stalled_tasks.LOST_SECONDS, now):
-            found = failure("task_expired", "the provider does not have the task any more")
+            found = task_error(TASK_EXPIRED, "the provider does not have the task any more")
         elif stalled_tasks.has_lasted(stall, stalled_tasks.REFUSED_QUERY, stalled_tasks.REFUSED_SECONDS, now):
             is_blocked = error.reason == pb.ERROR_REASON_CONTENT_BLOCKED
-            found = failure("content_policy_violation" if is_blocked else "task_failed", error.message)
+            found = task_error(CONTENT_POLICY_VIOLATION if is_blocked else TASK_FAILED, error.message)
         else:
             return False
         await self._end(claim, FAILED_STATE, found, tail=True)
@@ -309,7 +304,7 @@ class Outcomes:
         if claim.state in TERMINAL_STATES or now < claim.deadline_micros or not self._may_give_up:
             return False
         message = "the provider did not finish the task in time; it is not billed"
-        await self._end(claim, FAILED_STATE, failure("task_expired", message), tail=tail)
+        await self._end(claim, FAILED_STATE, task_error(TASK_EXPIRED, message), tail=tail)
         return True
 
     async def _end(self, claim: Claim, state: int, error: pb.VideoTaskError, *, tail: bool = False) -> None:
@@ -369,10 +364,6 @@ class Outcomes:
 
     def _next(self, seconds: float) -> int:
         return self._tasks.now() + self._tasks.jittered(seconds)
-
-
-def _others(results: Sequence[ProviderResult]) -> list[ProviderResult]:
-    return [result for result in results if result.variant != pb.VIDEO_VARIANT_VIDEO]
 
 
 def _micros(time: datetime | None) -> int | None:

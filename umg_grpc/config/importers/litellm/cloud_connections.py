@@ -57,13 +57,6 @@ ENTRA_SCOPE = "https://cognitiveservices.azure.com/.default"
 """Scope of the Entra ID tokens that LiteLLM requests for every host."""
 
 
-def cloud_connections(model: SourceModel, public: str, params: SourceMapping) -> list[DeploymentConnection] | str:
-    """Return the channels, as connections, that a deployment at a cloud needs, or the reason (a text) why it has none.
-    A pattern of models may need one channel for each maker of models.
-    """
-    return CLOUD_CONVERTERS[model.provider.cloud](model, public, params)
-
-
 def _azure(model: SourceModel, _: str, params: SourceMapping) -> list[DeploymentConnection] | str:
     preset = preset_for(model.provider, model.operation)
     if preset is None:
@@ -303,3 +296,6 @@ CLOUD_CONVERTERS: Mapping[str, Callable[[SourceModel, str, SourceMapping], list[
         {"azure": _azure, "azure_ai": _azure_ai, "bedrock": _bedrock, "bedrock_mantle": _mantle, "vertex": _vertex}
     )
 )
+"""Cloud -> function (model, public id, parameters) that returns the connections of a deployment (several if a pattern
+has models of several makers), or the reason (a text) why there is none.
+"""

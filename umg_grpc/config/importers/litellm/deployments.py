@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from umg_grpc.config.importers.config_text_builder import ImportedConfig, compact, model_entry
 from umg_grpc.config.importers.litellm.channel_connections import DeploymentConnection, connections
 from umg_grpc.config.importers.litellm.channel_names import Label
-from umg_grpc.config.importers.litellm.cloud_connections import cloud_connections
+from umg_grpc.config.importers.litellm.cloud_connections import CLOUD_CONVERTERS
 from umg_grpc.config.importers.litellm.model_providers import protocols_of, source_model
 from umg_grpc.config.importers.litellm.unconverted_litellm_settings import UnconvertedSettings
 from umg_grpc.config.importers.tracked_source_config import SourceMapping
@@ -152,7 +152,7 @@ class Models:
             newest = f"the newest model as of {DATA_PACKAGES['generated_models']}, {model.model}, is taken"
             self.made.lose(f"alias `{model.alias}` of `{deployment.public}`", newest)
         if model.provider.cloud:
-            return cloud_connections(model, deployment.public, params)
+            return CLOUD_CONVERTERS[model.provider.cloud](model, deployment.public, params)
         if not model.model:
             return f"`{written}` names no model"
         if written == ANY_PROVIDER:

@@ -96,7 +96,8 @@ def _provider(written: str, provider: str, base: str) -> tuple[SourceProvider | 
     prefix, slash, rest = written.partition("/")
     if slash and (row := _named(prefix)) is not None:
         return row, rest
-    name = _by_address(base) or _by_table(written) or _by_pattern(written) or (COMPATIBLE_PROVIDER if base else "")
+    by_address = _hosts().get(urlsplit(base).hostname or "")
+    name = by_address or _by_table(written) or _by_pattern(written) or (COMPATIBLE_PROVIDER if base else "")
     return _named(name), written
 
 
@@ -115,10 +116,6 @@ def _of_preset(name: str) -> SourceProvider:
         source=preset.source,
         as_of=preset.as_of,
     )
-
-
-def _by_address(base: str) -> str:
-    return _hosts().get(urlsplit(base).hostname or "", "")
 
 
 @cache
