@@ -58,7 +58,5 @@ def is_grpc_web(content_type: str) -> bool:
 
 
 def encode_error(error: UmgError, _: int) -> bytes:
-    """Return the body of the response to a failed request: the envelope of trailers with the error. The status is a
-    parameter of all formats' error encoders; it is not used here.
-    """
+    """Return the body for a failed request: an envelope of trailers. Encoders of other formats need the status."""
     return GrpcWeb(in_json=False).end(status_of(error), ())

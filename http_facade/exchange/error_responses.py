@@ -40,10 +40,7 @@ def error_encoder(face: str) -> Callable[[UmgError, int], bytes]:
 
 
 def error_response(error: UmgError, face: str, status: int | None = None) -> web.Response:
-    """Return the HTTP response to a failed call, with an error body in the wire format `face`.
-
-    `status`: HTTP status; None for the one that belongs to the error's reason.
-    """
+    """Return the response to a failed call in the format `face`. `status`: None for that of the error's reason."""
     if status is None and "upgrade" in error.metadata:
         status = HTTPStatus.UPGRADE_REQUIRED
     elif status is None:

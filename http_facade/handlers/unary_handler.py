@@ -53,9 +53,7 @@ class UnaryHandler(Generic[Request, Response]):
         self._bodies = BodyReader(route.format, codec.source_headers, channel, settings)
 
     async def respond(self, exchange: HttpExchange) -> web.StreamResponse | WholeResponse:
-        """Decode the body, call the service, and return its response in the form that the caller's SDK expects,
-        according to the headers. Large responses are sent in pieces.
-        """
+        """Return the service's response in the form that the caller's SDK expects; a large one is sent in pieces."""
         codec = self._codec
         decode_form = _form_decoder(codec, exchange)
         canonical, notes = await self._bodies.read(exchange, self._decode, decode_form, codec.media_types)

@@ -41,7 +41,5 @@ def required_scopes(method: str) -> frozenset[str] | None:
 
 
 def model_operations(operations: frozenset[str]) -> frozenset[ModelOperation]:
-    """Return the model operations, for example text generation, that a key with these permissions may use. Raise
-    KeyError for a name that is not in `PERMITTED_OPERATIONS`.
-    """
+    """Return the model operations that a key with these permissions may use. Raise KeyError for an unknown name."""
     return frozenset(chain.from_iterable(PERMITTED_OPERATIONS[name] for name in operations))

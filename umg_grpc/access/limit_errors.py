@@ -50,9 +50,7 @@ class BudgetAmounts(NamedTuple):
 
 
 def budget_exceeded(amounts: BudgetAmounts, period: str, reset: datetime | None) -> UmgError:
-    """Return the error for a call that costs more than the rest of its key's budget. `period`: `day`, `month` or "";
-    `reset`: begin of the next period, None without one.
-    """
+    """Return the error for a call that exceeds its key's budget. `reset`: begin of the next period, or None."""
     held = amounts.reserved + amounts.leased
     values = {"budget": amounts.budget, "spent": amounts.spent, "held": held, "needed": amounts.needed}
     texts = {name: credits_text(amount) for name, amount in values.items()}

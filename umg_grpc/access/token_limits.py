@@ -63,9 +63,7 @@ class TokenWindows:
         return len(self._windows)
 
     def reserve(self, key_id: str, limit: int, tokens: int) -> TokenReservation:
-        """Count the estimated tokens of a call against `limit`, and return the reservation. Raise
-        UmgError(RATE_LIMITED) if the sum of the last 60 seconds would exceed the limit.
-        """
+        """Count a call's estimated tokens. Raise UmgError(RATE_LIMITED) if the last 60 seconds would exceed `limit`."""
         now = self._now()
         if now >= self._clean_up_at:
             self._clean_up(now)

@@ -94,9 +94,7 @@ def grpc_target(
     config: ConfigFlag = None,
     data: DataFlag = DATA_FOLDER,
 ) -> GrpcTarget:
-    """Return the address, key and TLS settings from a command's flags, with the bootstrap key in `data` if `key` is "".
-    Raise BadParameter for an unusable key or file.
-    """
+    """Return the target that a command's flags describe. Raise BadParameter for an unusable key or file."""
     key_file = data / BOOTSTRAP_FILE
     if not key and not key_file.is_file():
         raise typer.BadParameter(

@@ -14,9 +14,7 @@ CHECK_SECONDS = 20.0
 
 
 def run(config: Config) -> int:
-    """Call each channel once, and print a table of the results. Return the exit code: 0 if all succeeded. The log is
-    off, since the table contains everything that would be logged.
-    """
+    """Call each channel once, and print a table. Return the exit code. The log is off: the table contains it."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     return uvloop.run(check_live(config))
 

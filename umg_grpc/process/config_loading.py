@@ -95,9 +95,7 @@ def load_without_prices(source: ConfigSource) -> "Config":
 
 
 def load_storage(file: Path | None) -> "Storage":
-    """Return the storage settings (for keys, usage and tasks) of a config file, or of the built-in config. If they are
-    invalid, print the problems to standard error and exit with 2.
-    """
+    """Return the storage settings of a config file, or of the built-in config. Print problems, and exit with 2."""
     if file is None:
         from umg_grpc.config.config_values import Storage
 

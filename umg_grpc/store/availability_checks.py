@@ -22,9 +22,7 @@ class Availability:
     def __init__(
         self, name: str, check: Callable[[], Awaitable[None]], now: Callable[[], float] = time.monotonic
     ) -> None:
-        """Create the check of the dependency `name`, for example `the database`.
-        `check`: raises an exception if the dependency does not answer. `now`: returns seconds of a monotonic clock.
-        """
+        """Create the check of `name`, for example `the database`. `check`: raises an exception without a response."""
         self.name = name
         self._check = check
         self._now = now

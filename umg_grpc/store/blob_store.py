@@ -112,9 +112,7 @@ class BlobPlace(Protocol):
         ...
 
     async def put(self, name: str, file: Path, mime_type: str) -> None:
-        """Move the complete local file `file` into the storage under `name`. Readers find it only when it is complete.
-        `mime_type`: media type that object storage records with it.
-        """
+        """Move the complete local file into the storage under `name`. `mime_type`: recorded by object storage."""
         ...
 
     async def size(self, name: str) -> int:
@@ -237,9 +235,7 @@ class BlobStore:
         await _guarded(self._place.delete([blob_id]))
 
     async def sweep(self) -> None:
-        """Delete blobs older than `ttl`, then the oldest blobs until the rest fits into `max_bytes`. Do nothing while
-        the clock is wrong. Raise OSError if the storage fails.
-        """
+        """Delete blobs older than `ttl`, then the oldest beyond `max_bytes`; none by a wrong clock. Raise OSError."""
         if not self._clock.is_trusted:
             return
         size_before = self.size_bytes

@@ -100,9 +100,7 @@ def period_start(period: str, now: datetime) -> int:
 
 
 def period_end(period: str, start: int) -> datetime | None:
-    """Return the end of the budget period that begins at `start`, seconds since 1970 in UTC; None without a period.
-    `period`: `day`, `month`, or "" for a budget without a period.
-    """
+    """Return the Unix second in which the period that begins at `start` ends; None for the `period` "" (none)."""
     if not period:
         return None
     if period == "day":

@@ -101,22 +101,16 @@ class Retained(Generic[Row]):
             waiting.resolve(written=False)
 
     def add(self, row: Row) -> bool:
-        """Queue a row, which replaces an older row of the same owner and id. Return False if the row exceeds the
-        maximum size (`Bounds`), or if too many bytes are pending.
-        """
+        """Queue a row, which replaces an older one. Return False if it is too large (`Bounds`), or too many wait."""
         return self._enqueue(row) is not None
 
     async def put(self, row: Row, seconds: float) -> bool:
-        """Queue a row, and wait up to `seconds` until it is written. Return whether it was: False at once while the
-        database is unavailable; a queued row is written later.
-        """
+        """Queue a row. Return whether it was written within `seconds`; False at once if the database is unavailable."""
         waiting = self._enqueue(row)
         return waiting is not None and await self._wait_written([waiting], seconds)
 
     async def flushed(self, seconds: float) -> bool:
-        """Wait up to `seconds` until all rows that are pending now are written. Return whether they were written; False
-        at once while the database is unavailable.
-        """
+        """Return whether all pending rows are written within `seconds`; False at once while the database is away."""
         return await self._wait_written([*self._writing.values(), *self._waiting.values()], seconds)
 
     async def get(self, owner: str, object_id: str) -> Row | None:

@@ -15,9 +15,7 @@ def _call_later(seconds: float, function: Callable[[], None]) -> None:
 
 
 class RepeatedLines:
-    """Logger that writes at most one line of an event in `LINE_SECONDS`. The first event is logged at once; later lines
-    also contain the number of events since the line before.
-    """
+    """Logger of at most one line of an event in `LINE_SECONDS`, with the number of events since the line before."""
 
     def __init__(self, name: str, call_later: CallLater = _call_later) -> None:
         """Create the logger of a module. `call_later`: calls a function after a number of seconds."""

@@ -203,9 +203,7 @@ async def _windows(
 
 
 def _usable_totals(columns: Collection[str], bucket: str) -> list[Totals]:
-    """Return the tables of totals that suffice for sums by these columns and time span. For each length of spans it is
-    the smallest table; tables with long spans are first.
-    """
+    """Return the smallest tables of totals for sums by these columns and time span, tables with long spans first."""
     lengths = SUM_BUCKETS[: SUM_BUCKETS.index(bucket) + 1]
     found: dict[str, Totals] = {}
     for totals in TOTAL_TABLES:

@@ -93,9 +93,7 @@ class ResponseBudget:
         self._holders[memory] = None
 
     def _grant_waiting(self) -> None:
-        """Reserve memory for waiting responses while there is room. The call that has held memory longest is the first;
-        the others follow in the order of arrival.
-        """
+        """Reserve memory while there is room: first for the call that has held memory longest, then by arrival."""
         oldest = next(iter(self._holders), None)
         for waiting in [each for each in self._waiting if each.memory is oldest]:
             self._waiting.remove(waiting)

@@ -30,9 +30,7 @@ NO_SLOT_PRECEDENCE = FAILURE_PRECEDENCE.index(Failure.TRANSIENT) + 0.5
 
 
 def is_repeatable(error: UmgError) -> bool:
-    """Return whether the same channel may be tried again after this failure. If a time limit of the gateway was
-    exceeded it may not: a second attempt would take as long.
-    """
+    """Return whether the same channel may be tried again; not after a time limit, which would be reached again."""
     return error.failure in REPEATABLE_FAILURES and "deadline" not in error.metadata
 
 
@@ -116,9 +114,7 @@ def too_slow() -> UmgError:
 
 
 def circuit_open(model: str, seconds: float, *, is_unpaid: bool = False) -> UmgError:
-    """Return the error for a model whose channels have open circuit breakers. `seconds`: time until a call is possible
-    again. `is_unpaid`: whether the last account has no credit.
-    """
+    """Return the error for open circuit breakers. `seconds`: until a call is possible. `is_unpaid`: without credit."""
     wait = max(1, round(seconds))
     message = f"the providers of the model {model} do not answer now; try again in {wait} s"
     error = UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds=str(wait)).with_failure(Failure.DOWN)

@@ -135,9 +135,7 @@ def may_use(router: Router, caller: Caller, model: PublicModel, alias: str = "")
 
 
 def not_found(caller: Caller, name: str, router: Router) -> UmgError:
-    """Return the error for a name that is no model for the key. Its message lists the most similar models that the key
-    may use, and the model patterns of a restricted key.
-    """
+    """Return the error for a name that is no model for the key, with similar models and the patterns of the key."""
     error = model_not_found(name)
     if nearest := similar_names(name, router.names(), partial(_may_use_name, router, caller)):
         error = error.with_message(f"{error.message} Did you mean {' or '.join(f'`{each}`' for each in nearest)}?")

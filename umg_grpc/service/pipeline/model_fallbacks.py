@@ -73,9 +73,7 @@ class ModelFallbacks(msgspec.Struct, Generic[RequestT], eq=False):
         return names
 
     def next_request(self, call: Call, error: UmgError) -> RequestT:
-        """Return the request for the next fallback model. If none is left, raise the error of the requested model.
-        `error`: failure of the current model, the requested one or a fallback.
-        """
+        """Return the request for the next fallback model. If none is left, raise the error of the requested model."""
         if not self._errors:
             self.cause, self._prices = cause_of(error), call.charges.prices
             self._names = [*self.names_for(self.cause)]

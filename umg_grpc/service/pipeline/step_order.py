@@ -42,9 +42,7 @@ READING_STEPS = frozenset(PIPELINE_STEPS[: PIPELINE_STEPS.index(PRICE)])
 
 
 def in_order(taken: Collection[Step]) -> tuple[Step, ...]:
-    """Return the steps of an operation in the order of the pipeline. Raise ValueError for a step that is not in the
-    list, and for one that needs a step which the operation does not have.
-    """
+    """Return an operation's steps in order. Raise ValueError for an unknown step, and if a needed step is missing."""
     for step in taken:
         if step not in PIPELINE_STEPS:
             raise ValueError(f"the step `{step.name}` is not in the list of steps")

@@ -200,9 +200,7 @@ def _charge_earlier_answers(call: Call, quantities: Quantities, now: Callable[[]
 
 
 def _new_record(log: UsageLog, call: Call) -> UsageRecord:
-    """Return a usage record for the case that this process is killed; it is completed at the end of the call. Long
-    names are cut, so that it fits into a slot of the file of calls in flight.
-    """
+    """Return a provisional record, in case this process is killed. Long names are cut, so that it fits into a slot."""
     arrival, facts, caller = call.arrival, call.facts, call.known_caller
     elapsed = time.perf_counter() - facts.began_at
     record = UsageRecord(

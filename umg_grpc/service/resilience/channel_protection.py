@@ -37,9 +37,7 @@ class Resilience:
         self.take(config)
 
     def take(self, config: Config) -> None:
-        """Use another config for the calls that begin from now on. Channels whose settings have changed lose the state
-        of their circuit breakers, since the change may have repaired them.
-        """
+        """Use another config for later calls. Channels whose settings have changed lose the state of their breakers."""
         self.retries = config.retries
         self.budgets = defaultdict[str, RetryBudget](lambda: RetryBudget(config.retries.budget))
         """Retry budgets by channel."""
@@ -90,9 +88,7 @@ class Resilience:
     def attempt_ended(
         self, _call: Call, attempt: Attempt[EncodedRequest], outcome: str, error: UmgError | None
     ) -> None:
-        """Release the slot of the attempt, and report its outcome to the circuit breaker. A failure is stored as the
-        last one of the channel, which `umg models` prints.
-        """
+        """Release the attempt's slot, and report the outcome to the breaker. `umg models` prints the last failure."""
         if attempt.limiter is not None:
             attempt.limiter.release()
         if error is not None and error.failure is not None and error.facts is not None:

@@ -29,9 +29,7 @@ MAX_DOUBLINGS = 32
 WINDOW_PARTS = 10
 """Number of parts of the sliding time window of counted results, which moves by one part at a time."""
 MAX_BREAKERS = 4096
-"""Maximum number of circuit breakers, one for each pair of channel and model. It bounds memory, since callers choose
-the models' names where the config has patterns.
-"""
+"""Most circuit breakers (pairs of channel and model): callers choose the names of models that match a pattern."""
 
 QUOTA_REASONS = frozenset({pb.ERROR_REASON_UPSTREAM_UNPAID, pb.ERROR_REASON_UPSTREAM_QUOTA_EXHAUSTED})
 INCONCLUSIVE_FAILURES = frozenset({None, Failure.OTHER_KEY})

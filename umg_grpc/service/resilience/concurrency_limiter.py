@@ -63,9 +63,7 @@ class ConcurrencyLimiter:
         return is_blocked or WAIT_MARGIN * self.expected_wait > within
 
     async def take(self, seconds: float = float("inf")) -> None:
-        """Take a slot, which the caller must release by `release`. `seconds`: time for which the call can wait. Raise
-        UmgError(UNAVAILABLE) if the queue is full or the wait would be too long.
-        """
+        """Take a slot within `seconds`; `release` returns it. Raise UmgError(UNAVAILABLE) if that takes too long."""
         if self.try_take():
             return
         if self.refuses(seconds):

@@ -13,9 +13,7 @@ from umg_grpc.wire.administration_api_json import OPERATION_NAMES, OPERATION_VAL
 
 
 def changes_of(settings: pb.KeySettings, paths: Collection[str]) -> NamedKeyFields:
-    """Return the key's fields that an update mask (`paths`) selects, by their names in the database. Raise
-    UmgError(INVALID_FIELD) for an empty mask or an unknown path.
-    """
+    """Return the fields that the mask `paths` selects. Raise UmgError(INVALID_FIELD) for an empty or unknown path."""
     fields: NamedKeyFields = {"name": settings.name, **fields_of(settings)}
     unknown = [path for path in paths if path not in fields]
     if unknown or not paths:

@@ -36,9 +36,7 @@ class ChannelReport:
         failures: Callable[[], Sequence[LastFailure]],
         model_lists: Callable[[], Iterable[pb.ProviderModelList]],
     ) -> None:
-        """Create the list. `breakers`: returns the states of the circuit breakers of this process. `failures`: reads
-        the last failures from their file. It blocks, as does `model_lists`.
-        """
+        """Create the list. `breakers`: states in this process. `failures` and `model_lists` read files, and block."""
         self._channels = channels
         self._breakers = breakers
         self._failures = failures

@@ -33,9 +33,7 @@ class Position(msgspec.Struct, array_like=True):
         return encode_token(PageBoundary(msgspec.json.encode(self).decode()))
 
     def apply_to(self, calls: CallFilter) -> CallFilter:
-        """Return the filter of a further page: the filter of the request, with the time span of the first page. Raise
-        UmgError(INVALID_FIELD) if the request has another span.
-        """
+        """Return the filter with the time span of the first page. Raise UmgError(INVALID_FIELD) for another span."""
         try:
             return CallFilter(time_of(self.since), time_of(self.until), calls.only, failed=calls.failed)
         except OverflowError:

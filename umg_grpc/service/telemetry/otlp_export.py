@@ -28,9 +28,7 @@ logger = structlog.get_logger()
 
 
 def _resource_attributes(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the attributes of this process that the environment does not set. A random id among them prevents that a
-    collector mixes up the metrics of several workers.
-    """
+    """Return the attributes that the environment does not set, with a random id that distinguishes workers."""
     given = environment.get(RESOURCE_ATTRIBUTES, "")
     found: dict[str, str] = {}
     if not environment.get(SERVICE_NAME) and "service.name=" not in given:

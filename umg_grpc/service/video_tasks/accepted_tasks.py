@@ -93,9 +93,7 @@ class AcceptedTasks:
         return True
 
     async def report_unknown(self, task_id: str, details: str | None = None) -> None:
-        """Report that a provider may have accepted a task, in the database or else in the journal. `details`: new value
-        of the column in the database; None for no change.
-        """
+        """Report a task that may be accepted, in the database or else in the journal. `details`: None for no change."""
         try:
             await self._context.rows.report_unknown(task_id, details)
         except (SQLAlchemyError, OSError):

@@ -277,9 +277,7 @@ class Outcomes:
         return Poll(claim, pause if self._tasks.now() + pause < end else None)
 
     async def _is_lost(self, claim: Claim, error: UmgError | None, stall: Stall | None) -> bool:
-        """Fail a task if the provider has answered for some time that it does not have the task, or has refused the
-        queries. Return whether the task failed. `error`: error of the last poll.
-        """
+        """Fail a task that the provider has not had, or refused to query, for some time. Return whether it failed."""
         now = self._tasks.now()
         if (
             claim.state in TERMINAL_STATES

@@ -72,9 +72,7 @@ class TaskContent:
         now: Callable[[], int],
         count: Callable[[str, str], None] = lambda *_: None,
     ) -> None:
-        """Create a reader. `blobs`: None if the operator stores no files. `now`: returns microseconds since 1970.
-        `count`: called with the name of a source and `ok` or `failed`.
-        """
+        """Create a reader. `now`: microseconds since 1970. `count`: called with a source and `ok` or `failed`."""
         self._channels = channels
         self._fetcher = fetcher
         self._blobs = blobs

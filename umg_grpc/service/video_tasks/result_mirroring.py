@@ -35,9 +35,7 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class Mirror:
-    """Background task that copies video results to the blob store, from `start` to `aclose`. A copy that fails is
-    repeated until the provider's address expires, unless the file is too large.
-    """
+    """Background copies of video results to the blob store, repeated until the provider's address expires."""
 
     def __init__(
         self,
@@ -48,9 +46,7 @@ class Mirror:
         now: Callable[[], int],
         count: Callable[[str], None],
     ) -> None:
-        """Create the task. `blobs`: None if the operator stores no files; nothing is then copied. `now`: returns
-        microseconds since 1970. `count`: called with `ok` or `failed` for each copy.
-        """
+        """Create the task; without `blobs` nothing is copied. `count`: called with `ok` or `failed` for each copy."""
         self._rows = rows
         self._channels = channels
         self._fetcher = fetcher

@@ -41,9 +41,7 @@ def stored_prices(prices: Prices, seconds: float) -> bytes:
 
 
 def max_cost(parameters: pb.VideoParameters, prices: Prices, model: str = "") -> int:
-    """Return the maximum cost of a task in micro-credits, by the requested number, length, size and quality of its
-    videos. `model`: the provider's id of the model, for its default length.
-    """
+    """Return the maximum cost in micro-credits of the requested videos. `model`: provider's id, for its length."""
     videos = parameters.sample_count or 1
     default = None if _has_length(parameters) else default_seconds(model)
     seconds = videos * (default or _seconds(parameters))

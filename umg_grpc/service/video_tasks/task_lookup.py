@@ -34,9 +34,7 @@ class TaskLookup:
 
     @reports_outages
     async def own(self, caller: Caller, task_id: str) -> MediaTask:
-        """Return a task of this caller. Raise UmgError: OBJECT_NOT_FOUND, also for a task of another caller;
-        UNAVAILABLE for a task that may not be in the database yet.
-        """
+        """Return a task of this caller. Raise UmgError: OBJECT_NOT_FOUND; UNAVAILABLE if it may not be stored yet."""
         row = await self._rows.get(task_id)
         if row is None and self._rows.may_lack_rows:
             raise unwritten(task_id)

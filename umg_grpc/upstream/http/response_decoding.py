@@ -57,9 +57,7 @@ def decoded_body(
 def refusal(
     decode_error: DecodeError, status: int, headers: Mapping[str, str], body: bytes, *, is_forwarded: bool
 ) -> UmgError:
-    """Return the error for a response with a status other than 200. `is_forwarded`: an HTTP proxy forwarded the
-    request, so that the proxy may have made the response itself.
-    """
+    """Return the error for a status other than 200. `is_forwarded`: an HTTP proxy may have made the response."""
     known = {name.lower(): value for name, value in headers.items()}
     if is_forwarded and is_of_proxy(known):
         return proxy_refusal(status)

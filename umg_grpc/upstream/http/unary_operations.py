@@ -115,9 +115,7 @@ class HttpUnary(Generic[Request, Response]):
         dialects: tuple[MemberDialect, ...] = (),
         method: StreamedMethod[Any] | None = None,
     ) -> None:
-        """Create the operation of a channel. `formats`: wire formats that the provider accepts, the preferred one
-        first; `method`: gRPC method with a streamed response, None if there is none.
-        """
+        """Create the operation of a channel. `formats`: the preferred one first; `method`: None without a stream."""
         self._channel = channel
         self._dialects = dialects
         self._method = method

@@ -85,9 +85,7 @@ class ProviderExchange(msgspec.Struct, eq=False):
         connection.sending = False
 
     async def receive(self, *, whole: bool) -> None:
-        """Wait for the headers of the response or, with `whole`, for the complete response. Raise UmgError if the
-        connection breaks or a time limit is exceeded before.
-        """
+        """Wait for the headers, or with `whole` for all of the response. Raise UmgError if it is cut or too late."""
         response = self.response
         while not (self.done or (response.has_head and not whole)):
             self._waiter = self._connection.loop.create_future()
@@ -137,9 +135,7 @@ class ProviderExchange(msgspec.Struct, eq=False):
         return data
 
     async def finish(self) -> None:
-        """Read the end of the body behind the last event of a stream, so that the connection can be reused. Close it if
-        the provider does not end the body at once.
-        """
+        """Read the end of a stream's body, so that the connection can be reused; close it if the body does not end."""
         with suppress(UmgError, TimeoutError):
             async with asyncio.timeout(END_SECONDS):
                 while await self.read(inflates=False):

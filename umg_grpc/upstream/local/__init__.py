@@ -20,9 +20,7 @@ class TextModel:
     """Tokens that the prompt and the response of one request share."""
 
     def weights(self) -> Path | None:
-        """Return the path of the GGUF file (the weights); None if the package is not installed. The package is not
-        imported, since it needs packages that are not installed.
-        """
+        """Return the path of the GGUF file (weights); None if its package, which is not imported, is not installed."""
         spec = find_spec(self.package)
         for folder in spec.submodule_search_locations or () if spec else ():
             path = Path(folder, self.file)

@@ -37,9 +37,7 @@ class Truncation(msgspec.Struct, eq=False):
         return True
 
     def truncated(self, request: pb.GenerateRequest) -> pb.GenerateRequest:
-        """Return a request without the oldest turns of its conversation. Return it unchanged if nothing is to be left
-        out, or if the provider stores a part of the conversation.
-        """
+        """Return the request without its oldest turns; unchanged if none is left out, or the provider stores some."""
         if not self.begin or len(request.messages) != len(self.conversation.messages):
             return request
         shorter = pb.GenerateRequest()

@@ -129,9 +129,7 @@ def are_bytes(request: pb.GenerateImageRequest, rules: ImageRules | None) -> boo
 
 
 def is_described(image: pb.Image) -> bool:
-    """Return whether `describe` has nothing to do: the image has its media type and size, or has no bytes. Each access
-    to the bytes copies them, which takes milliseconds.
-    """
+    """Return whether `describe` has nothing to do, without an access to the bytes, which would take milliseconds."""
     has_size = image.HasField("width") and image.HasField("height")
     return not image.HasField("data") or (bool(image.mime_type) and has_size)
 

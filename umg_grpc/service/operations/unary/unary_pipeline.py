@@ -52,9 +52,7 @@ class UnaryPipeline(
         self._has_texts = has_texts(operation.response.DESCRIPTOR)
 
     async def respond(self, request: RequestT) -> ResponseT:
-        """Return the response of the first channel that succeeds, or the cached response. Raise UmgError if the request
-        breaks a rule or exceeds a limit of the key, or if all channels fail.
-        """
+        """Return the cached response, or the response of the first channel that succeeds. Raise UmgError."""
         admitted = await self.admit(current(), request, request)
         response = await self.response_to(admitted)
         await self._settle(admitted, response)

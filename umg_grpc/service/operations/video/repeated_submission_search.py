@@ -44,9 +44,7 @@ class RepeatedSubmissions:
 
 
 def body_hash(request: pb.CreateVideoTaskRequest, source_task_id: str | None) -> str:
-    """Return a fingerprint of a request. Repetitions have the same one, even with another idempotency key or none.
-    `source_task_id`: id of the task that a remix changes; None for a new video.
-    """
+    """Return a fingerprint of a request without its idempotency key. `source_task_id`: for a remix, else None."""
     content = pb.CreateVideoTaskRequest()
     content.CopyFrom(request)
     content.ClearField("idempotency_key")
@@ -56,9 +54,7 @@ def body_hash(request: pb.CreateVideoTaskRequest, source_task_id: str | None) ->
 
 
 def same_task(wanted: MediaTask, existing: MediaTask) -> MediaTask:
-    """Return `existing` if `wanted` repeats it with the same request. Raise UmgError(ALREADY_EXISTS) if only the
-    idempotency key or the external id is the same.
-    """
+    """Return `existing` if `wanted` repeats it. Raise UmgError(ALREADY_EXISTS) if only its key or id is equal."""
     if wanted.idempotency_key is not None and wanted.idempotency_key == existing.idempotency_key:
         if wanted.body_hash == existing.body_hash:
             return existing

@@ -74,9 +74,7 @@ class AccessKeySigner:
 
 
 def canonical_request(method: str, url: URL, headers: Mapping[str, str], digest: str) -> str:
-    """Return the canonical form of a request, whose hash is signed. `headers`: signed headers by lower-case name, in
-    alphabetical order; `digest`: SHA-256 of the body in hexadecimal digits.
-    """
+    """Return the form whose hash is signed. `headers`: by lower-case name, sorted; `digest`: SHA-256 of the body."""
     query = "&".join(f"{_encoded(name)}={_encoded(value)}" for name, value in sorted(url.query.items()))
     lines = "".join(f"{name}:{value.strip()}\n" for name, value in headers.items())
     return "\n".join((method, url.raw_path or "/", query, lines, ";".join(headers), digest))

@@ -53,9 +53,7 @@ class AwsSigner:
         return {**added, "Authorization": self.authorization(outgoing.method, outgoing.url, signed, digest)}
 
     def authorization(self, method: str, url: str, headers: Mapping[str, str], digest: str) -> str:
-        """Return the value of the header `Authorization`. `headers`: signed headers by lower-case name, including
-        `x-amz-date`; `digest`: SHA-256 of the body in hexadecimal digits.
-        """
+        """Return the header `Authorization`. `headers`: signed, with `x-amz-date`; `digest`: SHA-256 of the body."""
         time = headers["x-amz-date"]
         scope = f"{time[:8]}/{self._region}/{self._service}/aws4_request"
         canonical = sha256(canonical_request(method, url, headers, digest).encode()).hexdigest()

@@ -53,9 +53,7 @@ class AwsCredentials:
     def __init__(
         self, auth: AwsSettings, *, region: str, service: str, session_name: str, connections: LibraryConnections
     ) -> None:
-        """Create a source. `session_name`: name of a role's session, if the config has none; `connections`: settings of
-        the connections to issuers of credentials.
-        """
+        """Create a source. `session_name`: name of a role's session, if the config has none."""
         self._auth = auth
         self._region = region
         self._service = service

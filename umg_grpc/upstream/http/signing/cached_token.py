@@ -43,9 +43,7 @@ class CachedTokenSigner(ABC):
         return {"Authorization": f"Bearer {token}"}
 
     async def headers(self, outgoing: OutgoingRequest) -> Mapping[str, str]:
-        """Return the authentication header for a request. If the cached token is due for replacement, get a new one.
-        Raise UmgError if there is none; the request was then not sent.
-        """
+        """Return the authentication header, with a new token if the cached one is due. Raise UmgError without one."""
         if self._now() >= self._renewal:
             try:
                 async with asyncio.timeout(outgoing.deadlines.total), self._refreshing:

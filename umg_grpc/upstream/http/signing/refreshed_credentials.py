@@ -91,9 +91,7 @@ class RefreshedSigner:
         count: Callable[[str, str], None] | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """Create a signer. `channel`: name for messages and the log; `count`: counts a read of credentials, by the
-        channel and `refreshed` or `failed`; `now`: returns the Unix time.
-        """
+        """Create a signer. `channel`: for messages; `count`: counts a read, by channel and `refreshed` or `failed`."""
         self._source = source
         self._channel = channel
         self._count = count

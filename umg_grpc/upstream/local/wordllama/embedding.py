@@ -142,9 +142,7 @@ def shared_embedding(
     transform: "Callable[[Vectors, str, int], Vectors]",
     count: Callable[[str], int] | None = None,
 ) -> EmbeddingComputation:
-    """Return the computation for a call; calls with the same model and one length for all texts share an instance. The
-    parameters are those of `EmbeddingComputation`.
-    """
+    """Return the computation of a call, which calls with the same model and one length for all texts share."""
     if lengths.count(lengths[0]) == len(lengths):
         return _cached_embedding(model, lengths[0], transform, count)
     return EmbeddingComputation(model, lengths, transform, count)
