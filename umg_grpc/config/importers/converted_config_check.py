@@ -9,14 +9,14 @@ from umg_grpc.config.yaml_document import ConfigError, Path, Problem
 
 FILE_NAME = "config"
 VARIABLE_VALUE = "us-east-1"
-"""Value set for a variable in the check: it is valid as a region, as a part of a host and as a key."""
+"""Value of an environment variable during the check: valid as a region, as a part of a host and as a key."""
 URL_START, REDIS_PORT = re.compile(r"\$\{(\w+)\}"), re.compile(r":\$\{(\w+)\}(?:/|$)")
 DETAIL_KEYS = frozenset({"concurrency", "headers", "max_inputs", "priority", "query", "timeout", "weight"})
-"""Optional keys of a channel: without them it still calls the same provider with the same credentials."""
+"""Optional keys of a channel, which without them calls the same provider with the same credentials."""
 
 
 class Variables(Mapping[str, str]):
-    """Environment in which every variable has a value of the kind that its position in a config needs."""
+    """Environment in which every variable has a value that is valid where the converted config refers to it."""
 
     def __init__(self, made: ImportedConfig) -> None:
         self._values: dict[str, str] = {}
@@ -109,7 +109,7 @@ def _remove(made: ImportedConfig, place: Path) -> None:
 
 
 def _place(keys: Path) -> Path:
-    """Return the path to remove for a problem at `keys`: of the model, the optional key, or the whole channel."""
+    """Return the path to remove for a problem at the path `keys`: that of a model, an optional key, or a channel."""
     match keys:
         case ("channels", int(position), "models", int(index), *_):
             return ("channels", position, "models", index)
@@ -123,7 +123,7 @@ def _order(place: Path) -> tuple[tuple[bool, int, str], ...]:
 
 
 def _remove_nested(values: dict[str, object], path: Sequence[str | int]) -> None:
-    """Remove the value at the path, or its nearest ancestor. A mapping that becomes empty is removed too."""
+    """Remove the value at a path or, where the path ends early, its last mapping; and mappings that become empty."""
     first, *rest = (str(part) for part in path)
     inner = values.get(first)
     if rest and isinstance(inner, dict) and rest[0] in inner:

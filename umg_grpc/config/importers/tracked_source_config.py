@@ -33,7 +33,7 @@ class SourceMapping:
         return self._values.get(key)
 
     def text(self, key: str) -> str:
-        """Take a text, with `os.environ/NAME` as `${NAME}`; "" for no value. A list or mapping: "", unconverted."""
+        """Take a text, with `os.environ/NAME` as `${NAME}`; "" for no value. A list or mapping stays unconverted."""
         value = self._values.get(key)
         if isinstance(value, list | dict):
             return ""
@@ -57,7 +57,7 @@ class SourceMapping:
         return merged
 
     def child(self, key: str) -> "SourceMapping":
-        """Take a mapping, which records its own converted keys. For any other value: an empty one, unconverted."""
+        """Take a mapping, which records its converted keys. Any other value is left, and gives an empty one."""
         value = self._values.get(key)
         if isinstance(value, dict):
             self._taken.add(key)

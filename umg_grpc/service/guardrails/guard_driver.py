@@ -69,7 +69,7 @@ class GuardRun(msgspec.Struct, eq=False):
     """`request` or `response`."""
     notes: RequestNotes = msgspec.field(default_factory=lambda: NO_NOTES)
     rest: Found | None = None
-    """Texts of a response that is passed through which the message does not contain; None without any."""
+    """Texts of a passed-through response that its message does not contain; None if there are none."""
 
     @property
     def guards(self) -> Sequence[Guard]:
@@ -77,7 +77,7 @@ class GuardRun(msgspec.Struct, eq=False):
 
     async def check(self, message: MessageT, *, is_part: bool = False) -> Checked[MessageT]:
         """Run the guards on a message. `is_part`: the message is a part of a stream, in which only texts are checked.
-        Raise UmgError: GUARD_REFUSED; UNAVAILABLE if a guard failed that refuses after failures (`closed`).
+        Raise UmgError: GUARD_REFUSED; UNAVAILABLE if a guard with `on_failure: closed` failed.
         """
         given, changed = message, set[str]()
         unread = await self._unread_paths(message)
@@ -191,7 +191,7 @@ class GuardRun(msgspec.Struct, eq=False):
     def _replace(
         self, guard: Guard, message: Message, found: Sequence[Found], replace: pb.GuardReplace
     ) -> frozenset[str]:
-        """Change a message as a guard requests. Return the names of the fields that are replaced as a whole."""
+        """Change a message as a guard requests. Return the names of the changed fields."""
         texts = {each.path: each.text for each in replace.texts}
         changed = frozenset[str]()
         try:
@@ -210,7 +210,7 @@ class GuardRun(msgspec.Struct, eq=False):
         return changed | frozenset(map(_first_name, texts))
 
     def _fail(self, guard: Guard, cause: str, began: float) -> pb.CheckResponse:
-        """Record the failure of a guard. Return that it allows the content if it is `open`; else raise UmgError."""
+        """Record the failure of a guard. Allow the content if the guard is `open`, otherwise raise UmgError."""
         name, is_open = guard.row.name, guard.row.on_failure == "open"
         logger.warning(
             "guard failed",

@@ -21,7 +21,7 @@ class GuardPlan(NamedTuple):
     request: tuple[Guard, ...]
     response: tuple[Guard, ...]
     digest: str
-    """Digest of the settings of the guards of the response, which differs for different ones."""
+    """Digest of the settings of the guards, in the key of cached responses."""
     reads_content: bool
     """Whether a guard of the response gets the whole message, with its media."""
     note: Count

@@ -20,7 +20,7 @@ SOURCE_FIELD = "source"
 """Field of a message with its body."""
 INDEX_STEP = re.compile(r"\[(\d+)\]")
 MIN_DIGITS = 8
-"""Digits from which on a number may be a text, for example the number of a card."""
+"""Fewest digits of a number that is checked as a text, for example the number of a card."""
 
 
 class FoundMember(NamedTuple):
@@ -127,7 +127,7 @@ def edit_body(source: pb.SourceDocument, texts: Collection[tuple[pb.GuardedText,
 
 
 class _Edits:
-    """Replacements of texts and JSON values in a body, with the number of each that is not found yet."""
+    """Replacements of texts and JSON values in a body, which count how often each text is still missing."""
 
     def __init__(self, texts: Iterable[tuple[pb.GuardedText, str]]) -> None:
         self._texts = dict[str, str]()

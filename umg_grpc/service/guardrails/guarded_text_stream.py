@@ -26,7 +26,7 @@ DELTA_PATHS = {
 OF_STREAM = frozenset({"started", "usage"})
 """Kinds of events that belong to no part."""
 Estimate = Callable[[StreamAggregator], Awaitable[None]]
-"""Function that records the estimated usage of a response that ends before the provider's."""
+"""Function that records the estimated usage of a response that a guard has ended."""
 
 
 class _Part(msgspec.Struct, eq=False):
@@ -35,14 +35,14 @@ class _Part(msgspec.Struct, eq=False):
     texts: dict[str, GuardedText] = {}
     """Path in the part -> text."""
     templates: dict[str, pb.GenerateEvent] = {}
-    """Path in the part -> event whose text is replaced by the next one that passes."""
+    """Path in the part -> last event with a piece of its text, copied to send text that has passed."""
     start: pb.GenerateEvent | None = None
     """Start of a tool call, which is held back until its arguments are complete."""
     waiting: list[tuple[int, pb.GenerateEvent]] = []
     """Events behind texts that have not passed, each with the number of characters before it."""
     characters: int = 0
     is_sent: bool = False
-    """Whether the caller has its start, but not its end."""
+    """Whether the caller has the start of the part, but not its end."""
 
 
 class GuardedTextStream(msgspec.Struct, eq=False):

@@ -39,8 +39,8 @@ class DeploymentConnection:
 
 
 def connections(model: SourceModel, public: str, params: SourceMapping) -> list[DeploymentConnection] | str:
-    """Return the channels, as connections, that a deployment not at a cloud needs, or the reason (a text) why it has
-    none. `public`: its public id. A pattern of models needs one for each address of the provider.
+    """Return the connections by which a deployment outside of the clouds is called, or the reason (a text) why there is
+    none. `public`: public id of its model. A pattern of models has a connection for each address of the provider.
     """
     base, query = _without_query(base_of(params))
     found = _connection(model, base, params)
@@ -127,7 +127,7 @@ def named_protocols(protocols: tuple[str, ...], operation: str) -> list[str]:
 
 
 def key_of(row: SourceProvider, preset: Provider | None, params: SourceMapping) -> str:
-    """Take the key of a deployment. Without it return LiteLLM's variable, unless the preset reads that variable."""
+    """Take a deployment's API key. If there is none, refer to LiteLLM's variable, unless the preset reads that one."""
     if key := params.text("api_key"):
         return key
     if preset is not None and (not preset.needs_key or not row.keys or set(preset.keys) & set(row.keys)):
@@ -156,7 +156,7 @@ def with_credentials(
 
 
 def without_call(base: str, protocol: str) -> str:
-    """Return an address without the path of the protocol's call, with which addresses in LiteLLM may end."""
+    """Return an address without the path of a call at its end, with which LiteLLM permits addresses."""
     added = call_path(protocol, base)
     return base.removesuffix(added) if added is not None else base
 

@@ -21,7 +21,7 @@ class Label(NamedTuple):
 
 def name_channels(made: ImportedConfig, labels: Mapping[str, Label]) -> None:
     """Name each channel after its provider. Channels of one provider also get the first property that distinguishes
-    them: role, variable of the key, or a model. `labels`: provider and role by the present name.
+    them: role, variable of the key, or a model. `labels`: present name of a channel -> its label.
     """
     channels, made.channels[:] = list(made.channels), []
     names: dict[str, str] = {}

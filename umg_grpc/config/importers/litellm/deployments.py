@@ -176,7 +176,7 @@ class Models:
         return details
 
     def _serve(self, found: DeploymentConnection, details: Mapping[str, object], public: str) -> None:
-        """Add the model `public` to the channel of the connection `found`; a missing channel is made."""
+        """Add the model `public` to the channel with the connection `found`, which is created if it is missing."""
         keys = {**found.keys, **details}
         same = [channel for channel in self.made.channels if channel.keys == keys]
         model = model_entry(public, found.model)
@@ -191,7 +191,7 @@ class Models:
         channel.comments += [comment for comment in found.comments if comment not in channel.comments]
 
     def _limit(self, public: str, deployments: list[Deployment]) -> None:
-        """Take the rate limits of a model's deployments. If each one has a limit, the sum becomes the model's."""
+        """Take the rate limits of a model's deployments. If all deployments have one, the model's limit is the sum."""
         limits = {}
         for rate in RATE_KEYS:
             places = [_place_of(deployment, rate) for deployment in deployments]
@@ -222,7 +222,7 @@ class Models:
 
 
 def _is_shown(operation: str, public: str, found: DeploymentConnection) -> bool:
-    """Return whether a model's ids or channel show its operations to be in the scope, or the scope is the usual one."""
+    """Return whether a scope of operations need not be stated: it is the usual one, or the ids or channel show it."""
     if operation in {"", USUAL_OPERATION}:
         return True
     preset, protocols = PROVIDER_PRESETS.get(str(found.keys.get("provider"))), found.keys.get("protocols")

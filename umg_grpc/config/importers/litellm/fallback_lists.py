@@ -15,8 +15,8 @@ Lists = dict[str, list[str]]
 
 
 def add_fallbacks(made: ImportedConfig, sections: Mapping[str, SourceMapping]) -> None:
-    """Add the fallbacks of LiteLLM's sections as `fallbacks` by cause; an earlier section takes precedence. Once one
-    model has a special list for a kind of error, the general lists do not apply to that kind, as in LiteLLM.
+    """Convert LiteLLM's fallback lists to `fallbacks` by cause; earlier sections take precedence. As in LiteLLM,
+    general lists do not apply to a kind of error for which at least one model has a special list.
     """
     general = _lists(made, sections, GENERAL_KEY) or {}
     for names in (_names(place, DEFAULT_FALLBACKS) for place in sections.values()):

@@ -50,10 +50,10 @@ class SourceProvider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     protocols: tuple[str, ...] = ()
     """Protocols, if it has no preset."""
     compatible: tuple[str, ...] = ()
-    """Protocols of other servers whose address is configured for it."""
+    """Protocols of servers that do not belong to the provider, but whose address is configured for it."""
     rewrites: tuple[Rewrite, ...] = ()
     unprefixed: str = ""
-    """Regular expression of the whole ids without a prefix that are the provider's besides those of the table."""
+    """Regular expression of ids without a prefix that belong to the provider, besides those in LiteLLM's table."""
     reason: str = ""
     """Reason why it has no counterpart; "" for a provider that has one."""
     source: str

@@ -55,13 +55,13 @@ class SourceModel:
     model: str
     """Id at the provider; "" for the only model of an address."""
     operation: str
-    """Scope of its operations; "" for a pattern of models, which may have any."""
+    """Scope of the model's operations; "" for a pattern, whose models may have any operations."""
     protocol: str = ""
-    """Protocol that its spelling demands; "" for none."""
+    """Protocol that the spelling of the model id demands; "" for none."""
     region: str = ""
-    """Region that its spelling states; "" for none."""
+    """Region that the spelling of the model id states; "" for none."""
     alias: str = ""
-    """Alias of LiteLLM for the newest model of a series, in whose place `model` is; "" for none."""
+    """Alias of LiteLLM for the newest model of a series, which `model` replaces; "" for none."""
 
 
 def source_model(written: str, provider: str, base: str, mode: str, base_model: str = "") -> SourceModel | str:

@@ -16,7 +16,7 @@ class UnconvertedSettings:
         self._models: dict[tuple[str, str, str], list[str]] = {}
 
     def add(self, place: str, keys: Iterable[str], model: str = "", reason: str = "") -> None:
-        """Add settings of the section `place` that a model has. `reason`: other section whose reasons apply, or ""."""
+        """Add the settings of a model in the section `place`. `reason`: another section whose reasons apply, or ""."""
         for key in keys:
             models = self._models.setdefault((place, key, reason_of("litellm", reason or place, key)), [])
             if model and model not in models:

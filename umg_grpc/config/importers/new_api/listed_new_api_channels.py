@@ -62,7 +62,7 @@ class SourceRow:
         return not self.columns.has("status") or self.columns.peek_number("status") == ENABLED_STATUS
 
     def text(self, column: str) -> str:
-        """Take a text without white space around it; "" for no value, and for a list or mapping, left unconverted."""
+        """Take a text without white space around it; "" for no value. A list or mapping stays unconverted."""
         value = self.columns.peek(column)
         if isinstance(value, list | dict):
             return ""

@@ -42,7 +42,7 @@ class RowConnection:
     """Keys of the channel by which one model is called, besides the properties of the whole new-api channel."""
 
     label: str
-    """Word that distinguishes the channel from others that the same new-api channel becomes."""
+    """Word that distinguishes the channel from other channels made of the same new-api channel."""
     keys: dict[str, object]
     model: str
     """Id at the provider."""
