@@ -7,7 +7,6 @@ stays revoked even if a later start sets it again.
 """
 
 import socket
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -60,13 +59,7 @@ class Bootstrap:
 
 
 async def ensure_bootstrap(
-    store: Store,
-    data_dir: Path,
-    variable: str | None,
-    now: Callable[[], datetime] = utc_now,
-    *,
-    replace: bool = False,
-    exposed: bool = False,
+    store: Store, data_dir: Path, variable: str | None, *, replace: bool = False, exposed: bool = False
 ) -> Bootstrap:
     """Return the bootstrap key of the database; create it if there is no valid one. Log its prefix and source. The
     secret is `variable` (the value of UMG_API_KEY) or, if that is empty, the content of a file in the data directory,
@@ -81,9 +74,9 @@ async def ensure_bootstrap(
     file = data_dir / BOOTSTRAP_FILE
     existed = file.exists()
     try:
-        found = await _install(store, file, variable, now(), replace=replace)
+        found = await _install(store, file, variable, utc_now(), replace=replace)
     except IntegrityError:  # another replica created the same row at the same moment
-        found = await _install(store, file, variable, now(), replace=replace)
+        found = await _install(store, file, variable, utc_now(), replace=replace)
         if found.secret is None and not existed:
             file.unlink(missing_ok=True)  # its secret never became the key
     if exposed:

@@ -66,19 +66,9 @@ class _ChannelList:
 class ModelDiscovery:
     """Model lists of the channels for which the config enables discovery, read from `start` to `aclose`."""
 
-    def __init__(
-        self,
-        files: ModelListFiles,
-        metrics: Metrics,
-        now: Callable[[], float] = time.time,
-        vary: Callable[[], float] = random.random,
-    ) -> None:
-        """Create the discovery without channels, which `configure` sets.
-        `files`: stored lists. `now`: returns Unix seconds. `vary`: returns a random number from 0 to 1, for the jitter.
-        """
+    def __init__(self, files: ModelListFiles, metrics: Metrics) -> None:
+        """Create the discovery without channels, which `configure` sets. `files`: stored lists."""
         self._files = files
-        self._now = now
-        self._vary = vary
         self._config = Config(channels=())
         self._providers: Mapping[str, HttpChannel] = {}
         self._lists: dict[str, _ChannelList] = {}
@@ -186,7 +176,7 @@ class ModelDiscovery:
 
     async def _refresh(self, source: str, account: Sequence[tuple[_ChannelList, ProviderModelList]]) -> None:
         """Read an account's model list for its channels, unless another process of the machine has just done so."""
-        began = self._now()
+        began = time.time()
         lists = [each for each, _ in account]
         lock = await self._lock(source)
         try:
@@ -252,7 +242,7 @@ class ModelDiscovery:
         """Set the models of a channel to a list that was read. If they have changed, announce it."""
         if taken.is_failure_logged:
             logger.info("the model list of a channel can be read again", channel=taken.channel.name)
-        taken.failures, taken.is_failure_logged, taken.read_at = 0, False, self._now()
+        taken.failures, taken.is_failure_logged, taken.read_at = 0, False, time.time()
         self._set_due(taken, self._config.discovery.interval)
         if list(taken.models or ()) != models:
             taken.models, taken.is_awaited = models, taken.models is None
@@ -274,7 +264,8 @@ class ModelDiscovery:
         return min(pause, self._config.discovery.interval)
 
     def _set_due(self, planned: _ChannelList, seconds: float) -> None:
-        planned.due = asyncio.get_running_loop().time() + seconds * (1 - INTERVAL_JITTER * self._vary())
+        varied = random.uniform(1 - INTERVAL_JITTER, 1)  # noqa: S311  not for security
+        planned.due = asyncio.get_running_loop().time() + seconds * varied
 
     def _fail(self, failed: _ChannelList) -> None:
         failed.failures += 1
@@ -284,7 +275,7 @@ class ModelDiscovery:
         return {(name,): float(not each.failures) for name, each in self._lists.items()}
 
     def _ages(self) -> Values:
-        now = self._now()
+        now = time.time()
         return {(name,): now - each.read_at for name, each in self._lists.items() if each.read_at is not None}
 
 

@@ -19,13 +19,10 @@ class Availability:
     logs no failures, since the code that uses the database or Redis logs its own.
     """
 
-    def __init__(
-        self, name: str, check: Callable[[], Awaitable[None]], now: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, name: str, check: Callable[[], Awaitable[None]]) -> None:
         """Create the check of `name`, for example `the database`. `check`: raises an exception without a response."""
         self.name = name
         self._check = check
-        self._now = now
         self._away_since: float | None = None
         self._checks: Background | None = None
 
@@ -39,7 +36,7 @@ class Availability:
         """Message for operators if the last check failed, else "". It has no address, as `/readyz` is public."""
         if self._away_since is None:
             return ""
-        return f"{self.name}: no response for {self._now() - self._away_since:.0f} s"
+        return f"{self.name}: no response for {time.monotonic() - self._away_since:.0f} s"
 
     def start(self) -> None:
         """Start the periodic checks of the dependency, the first of them now."""
@@ -54,7 +51,7 @@ class Availability:
             self._checks = None
 
     async def _step(self) -> None:
-        started = self._now()
+        started = time.monotonic()
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 await self._check()

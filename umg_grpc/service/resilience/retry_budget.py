@@ -1,7 +1,6 @@
 """Retry budget: limits the retries at a channel to a share of its calls."""
 
 import time
-from collections.abc import Callable
 
 MAX_TOKENS = 50.0
 """Maximum number of retries that a budget can save up."""
@@ -16,11 +15,10 @@ as many calls, and a mended refusal is not repeated by later calls.
 class RetryBudget:
     """Budget for the retries at one channel: each call adds `share` of a retry, so that retries add little load."""
 
-    def __init__(self, share: float, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, share: float) -> None:
         self._share = share
-        self._now = now
         self._tokens = 1.0 if share else 0.0
-        self._updated = now()
+        self._updated = time.monotonic()
         self.calls = 0
         """Number of calls to the channel since the last `spend`: each adds a fraction of a retry to the budget."""
 
@@ -28,7 +26,7 @@ class RetryBudget:
         """Take one retry. Return False if none is left. `credit`: retries in advance, before calls have earned them."""
         if not self._share:
             return False
-        now = self._now()
+        now = time.monotonic()
         gained = self.calls * self._share + (now - self._updated) / SECONDS_PER_TOKEN
         self._tokens = min(MAX_TOKENS, self._tokens + gained)
         self._updated, self.calls = now, 0

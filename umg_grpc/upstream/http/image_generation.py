@@ -1,7 +1,7 @@
 """Images by a provider over HTTP: combines the provider's codec, the HTTP client, and the downloader for URLs."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -39,21 +39,13 @@ Outcome = pb.GenerateImageResponse | UmgError
 class HttpImages:
     """Image generation by one channel's provider over HTTP. Raises UmgError if the connection or the provider fails."""
 
-    def __init__(
-        self,
-        channel: HttpChannel,
-        protocol: ImageProtocol,
-        fetcher: Fetcher,
-        budget: ResponseBudget,
-        *,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
+    def __init__(self, channel: HttpChannel, protocol: ImageProtocol, fetcher: Fetcher, budget: ResponseBudget) -> None:
         """Create the image generation of a channel. `fetcher`: downloads callers' image URLs for providers that accept
-        only bytes; `budget`: memory for large responses; `now`: returns the current time.
+        only bytes; `budget`: memory for large responses.
         """
         exchanges = ImageExchanges(channel, protocol, budget)
         tasks = TaskRunner(exchanges, protocol.tasks) if protocol.tasks is not None else None
-        self._parts = ChannelParts(exchanges, tasks, fetcher, now)
+        self._parts = ChannelParts(exchanges, tasks, fetcher)
 
     def is_slow(self, size: int) -> bool:
         return size >= BIG_BYTES
@@ -76,7 +68,6 @@ class ChannelParts(NamedTuple):
     tasks: TaskRunner | None
     """Runner of tasks, for models that accept only tasks; None for a protocol without tasks."""
     fetcher: Fetcher
-    now: Callable[[], datetime]
 
     @property
     def protocol(self) -> ImageProtocol:
@@ -190,7 +181,7 @@ class HttpImageCall:
 
     def _complete(self, result: pb.ImageResult) -> None:
         if not result.HasField("create_time"):
-            result.create_time.FromDatetime(self.parts.now())
+            result.create_time.FromDatetime(datetime.now(UTC))
 
     # --- streams
 
