@@ -7,13 +7,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from umg_grpc.config.built_in_config import BUILT_IN
     from umg_grpc.config.config_values import (
         BlobStorage,
         Channel,
         ChannelModel,
         Config,
-        Discovery,
         MetricsAccess,
         ModelInfo,
         Retention,
@@ -48,7 +46,6 @@ if TYPE_CHECKING:
     from umg_grpc.config.yaml_document import ConfigError, Problem
 
 __all__ = [
-    "BUILT_IN",
     "AccessKeyAuth",
     "Address",
     "Auth",
@@ -64,7 +61,6 @@ __all__ = [
     "Config",
     "ConfigError",
     "CorsSection",
-    "Discovery",
     "Fallbacks",
     "GoogleAuth",
     "HeaderAuth",
@@ -90,11 +86,10 @@ __all__ = [
 
 _MODULES = {
     "Address": "network_addresses",
-    "BUILT_IN": "built_in_config",
     "ConfigError": "yaml_document",
     "Problem": "yaml_document",
-    **dict.fromkeys(("BlobStorage", "Channel", "ChannelModel", "Config", "Discovery"), "config_values"),
-    **dict.fromkeys(("MetricsAccess", "ModelInfo", "Retention", "Storage"), "config_values"),
+    **dict.fromkeys(("BlobStorage", "Channel", "ChannelModel", "Config", "MetricsAccess"), "config_values"),
+    **dict.fromkeys(("ModelInfo", "Retention", "Storage"), "config_values"),
     **dict.fromkeys(("built_in", "parse", "parse_storage"), "file_schema"),
 }
 """Name exported by this package -> its module; names without an entry are in `file_sections`."""
