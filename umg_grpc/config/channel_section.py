@@ -125,8 +125,8 @@ class _ChannelEntry(ConfigEntry, frozen=True):
     prompt_caching: Literal["auto", "off", "explicit"] | None = None
     concurrency: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] | None = None
     unpriced: str | dict[str, object] | None = None
-    price_region: str | None = None
     """Prices of its models without one: `free`, `refuse`, or as `price` of a model; those of the config if unset."""
+    price_region: str | None = None
 
 
 def channels(document: YamlDocument, values: Value, directory: PurePath) -> Iterator[Channel]:
