@@ -12,7 +12,6 @@ from umg_grpc.service.pipeline.call_state import Call
 from umg_grpc.service.pipeline.channel_attempt import Attempt, EncodedRequest
 from umg_grpc.service.resilience.channel_protection import Resilience
 from umg_grpc.service.service_metrics import Metrics
-from umg_grpc.service.telemetry import attempt_spans
 
 AttemptEvent: TypeAlias = Callable[[Call, Attempt[EncodedRequest]], None]
 AttemptEnd: TypeAlias = Callable[[Call, Attempt[EncodedRequest], str, UmgError | None], None]
@@ -41,10 +40,10 @@ class AttemptObservers(NamedTuple):
 def attempt_observers(metrics: Metrics, protection: Resilience, *, has_spans: bool) -> AttemptObservers:
     """Return the observers of the attempts of a process. `has_spans`: whether calls have spans (telemetry)."""
     return AttemptObservers(
-        begun=(attempt_records.attempt_begun, *((attempt_spans.attempt_begun,) if has_spans else ())),
+        begun=(attempt_records.attempt_begun, *((_begin_span,) if has_spans else ())),
         selected=(attempt_records.attempt_selected,),
         ended=(
-            *((attempt_spans.attempt_ended,) if has_spans else ()),  # first: its duration is the attempt's alone
+            *((_end_span,) if has_spans else ()),  # first: its duration is the attempt's alone
             metrics.attempt_ended,
             attempt_records.attempt_ended,
             protection.attempt_ended,  # last: it releases the slot, with which another call begins
@@ -53,3 +52,13 @@ def attempt_observers(metrics: Metrics, protection: Resilience, *, has_spans: bo
         fell_back=metrics.fell_back,
         mended=metrics.mended,
     )
+
+
+def _begin_span(call: Call, attempt: Attempt[EncodedRequest]) -> None:
+    if call.span is not None:
+        attempt.span = call.span.begin_attempt(attempt.target)
+
+
+def _end_span(call: Call, attempt: Attempt[EncodedRequest], outcome: str, error: UmgError | None) -> None:
+    if attempt.span is not None:
+        attempt.span.end(outcome, error)
