@@ -1,6 +1,7 @@
 """Images: made from a prompt, and edited."""
 
 import re
+from dataclasses import replace
 
 from umg_grpc.knowledge.price_calculation import IMAGE_OUTPUT, IMAGE_UNIT, REQUEST_UNIT
 from umg_grpc.operations.operation_row import AttemptTelemetry, Operation
@@ -36,20 +37,11 @@ IMAGE_GENERATION = Operation(
     response=pb.GenerateImageResponse,
     probe=None,
 )
-IMAGE_EDITING = Operation(
+IMAGE_EDITING = replace(
+    IMAGE_GENERATION,
     value=pb.MODEL_OPERATION_EDIT_IMAGE,
-    scope="images",
     verb="",
-    results="images",
-    service="ImageService",
     methods=(),  # a request with input images is an edit
-    protocols=PROVIDER_PROTOCOLS,
     listed_as=("image", "image-gen", "ImageToImage"),
-    id_part="",
-    model_field="",
-    units=IMAGE_UNITS,
     telemetry=None,
-    request=pb.GenerateImageRequest,
-    response=pb.GenerateImageResponse,
-    probe=None,
 )

@@ -11,7 +11,7 @@ from umg_grpc.routing.caller_visible_models import PublicModel, Resolved, under_
 from umg_grpc.routing.channel_model_prices import distinct, has_costs, is_priced
 from umg_grpc.routing.channel_order import ANY_ROUTE, RoutePreferences
 from umg_grpc.routing.channel_target import GENERATE_VALUE, Target
-from umg_grpc.routing.router import OPERATION_VERBS, Explained, Router
+from umg_grpc.routing.router import OPERATION_VERBS, Router
 from umg_grpc.routing.uncalled_fallback_warnings import uncalled_fallbacks
 from umg_grpc.routing.unknown_model_names import model_not_found, similar_names
 from umg_grpc.routing.unpriced_model_report import PRICE_REMEDY, is_unpriced, shortened, unpriced_models
@@ -23,7 +23,6 @@ __all__ = [
     "OPERATION_PROTOCOLS",
     "OPERATION_VERBS",
     "PRICE_REMEDY",
-    "Explained",
     "ModelOperation",
     "PublicModel",
     "Resolved",

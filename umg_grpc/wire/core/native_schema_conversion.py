@@ -12,15 +12,9 @@ MAX_LEVELS = 200  # depth of nested JSON values
 _INT64 = re.compile(r"[0-9]{1,19}")
 # 64-bit numbers: written as text in native
 COUNT_KEYWORDS = ("minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties")
+_SNAKE_CASE = re.compile(r"([a-z])([A-Z])")
 CAMEL_CASE_NAMES = {
-    "any_of": "anyOf",
-    "min_items": "minItems",
-    "max_items": "maxItems",
-    "min_length": "minLength",
-    "max_length": "maxLength",
-    "min_properties": "minProperties",
-    "max_properties": "maxProperties",
-    "property_ordering": "propertyOrdering",
+    **{_SNAKE_CASE.sub(r"\1_\2", name).lower(): name for name in (*COUNT_KEYWORDS, "anyOf", "propertyOrdering")},
     "additional_properties": "additionalProperties",
     "defs": "$defs",
     "ref": "$ref",

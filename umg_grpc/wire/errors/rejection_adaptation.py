@@ -22,13 +22,7 @@ OUTER_EFFORTS = ("minimal", "xhigh", "max")
 MAX_WORD_CHARACTERS = 40
 """Maximum characters of a rejected value that is left out by itself; no provider has a longer value."""
 FORM_QUIRKS = (
-    "call_ids",
-    "prefill",
-    "prefix",
-    "reasoning_required",
-    "result_media",
-    "streams_tools",
-    "user_after_tool",
+    *("call_ids", "prefill", "prefix", "reasoning_required", "result_media", "streams_tools", "user_after_tool"),
 )
 """Quirks that change only the form of the conversation or of the response."""
 OFF_VALUES = ({"type": "disabled"}, "none", False)

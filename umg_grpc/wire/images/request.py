@@ -15,6 +15,7 @@ from umg_grpc.wire.decoded_request_notes import DecodedRequest, RequestNotes
 from umg_grpc.wire.images.input_images import ACCEPTED_IMAGES, decode_input
 from umg_grpc.wire.images.long_json_strings import LONG_BYTES, LongStrings, LongText
 from umg_grpc.wire.images.schema import (
+    OUTPUT_FORMATS,
     ContentItem,
     ContentPart,
     ImageBody,
@@ -34,14 +35,6 @@ KNOWN_FIELDS = Fields(ImageBody, {}, {})
 RESPONSE_FORMATS = {"url": pb.IMAGE_RESPONSE_FORMAT_URL, "b64_json": pb.IMAGE_RESPONSE_FORMAT_B64_JSON}
 SEQUENTIAL_MODES = {"auto": pb.SEQUENTIAL_IMAGE_GENERATION_AUTO, "disabled": pb.SEQUENTIAL_IMAGE_GENERATION_DISABLED}
 TURN_ROLES = {"user": pb.IMAGE_TURN_ROLE_USER, "model": pb.IMAGE_TURN_ROLE_MODEL}
-OUTPUT_TYPES = {
-    "png": "image/png",
-    "jpeg": "image/jpeg",
-    "webp": "image/webp",
-    "gif": "image/gif",
-    "svg": "image/svg+xml",
-}
-
 SAME_NAMES = (
     *("prompt", "size", "quality", "aspect_ratio", "image_size", "response_modalities", "temperature", "top_p"),
     *("watermark", "guidance_scale", "input_fidelity", "background", "moderation", "user"),
@@ -49,21 +42,13 @@ SAME_NAMES = (
 )
 """Fields with the same name and value in a flat body (all fields at the top level) and in the canonical request."""
 WHOLE_NAMES = {
-    "n": "n",
-    "max_output_tokens": "max_output_tokens",
-    "seed": "seed",
+    **{name: name for name in ("n", "max_output_tokens", "seed", "partial_images")},
     "output_compression": "output_compression_percent",
-    "partial_images": "partial_images",
 }
 """Integer field of a flat body -> canonical field."""
 OPTION_NAMES = ("n", "negative_prompt", "prompt_extend", "watermark", "seed", "size")
 NESTED_FIELDS = (
-    "contents",
-    "images",
-    "input",
-    "parameters",
-    "sequential_image_generation_options",
-    "optimize_prompt_options",
+    *("contents", "images", "input", "parameters", "sequential_image_generation_options", "optimize_prompt_options"),
 )
 """Fields of a body whose values are objects or lists of objects, which may contain unknown fields."""
 FAMILY_NAMES = frozenset({"input", "parameters", "mime_type"})
@@ -264,7 +249,7 @@ def decode_flat(decoded: ImageBody, request: pb.GenerateImageRequest, notes: Req
     if decoded.mime_type is not None:
         request.output_mime_type = decoded.mime_type
     elif decoded.output_format is not None:
-        request.output_mime_type = OUTPUT_TYPES[decoded.output_format]
+        request.output_mime_type = OUTPUT_FORMATS[decoded.output_format]
         notes.opaque_paths["output_mime_type"] = "output_format"
     _decode_group(decoded, request)
     for index, item in enumerate(decoded.contents or ()):

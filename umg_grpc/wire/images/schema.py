@@ -137,6 +137,8 @@ class KnownImageBody(ImageBody, forbid_unknown_fields=True):
     """Body of an image request that rejects unknown fields; decoding it is faster, and succeeds for most bodies."""
 
 
+SVG_TYPE = "image/svg+xml"
+OUTPUT_FORMATS = {"png": "image/png", "jpeg": "image/jpeg", "webp": "image/webp", "gif": "image/gif", "svg": SVG_TYPE}
 NEWER_MEMBERS = frozenset({"complexity", "frame_count", "frame_duration_ms", "svg"})
 """Members for newer models of OpenAI (openai 3.57.0, types/image_generate_params.py), which are sent unchanged."""
 

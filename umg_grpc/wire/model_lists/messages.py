@@ -88,14 +88,9 @@ def _capabilities(model: pb.Model) -> JsonObject:
         "citations": search,
         "code_execution": NOT_SUPPORTED,
         "context_management": CONTEXT_MANAGEMENT,
-        "effort": {
-            **effort,
-            "low": effort,
-            "medium": effort,
-            "high": effort,
-            "xhigh": NOT_SUPPORTED,
-            "max": NOT_SUPPORTED,
-        },
+        "effort": effort
+        | dict.fromkeys(("low", "medium", "high"), effort)
+        | dict.fromkeys(("xhigh", "max"), NOT_SUPPORTED),
         "image_input": _support("image" in known.input_modalities),
         "pdf_input": _support("file" in known.input_modalities),
         "server_tools": {**search, "web_search": search, "code_execution": NOT_SUPPORTED},

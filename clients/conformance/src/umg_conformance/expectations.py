@@ -307,37 +307,15 @@ def _joined_same_as(found: list[object], path: str, document: Document) -> Probl
     return _expected(_text(found) == _text(others), f"the texts of {path}, {shown(_text(others))}", _text(found))
 
 
-OF_EACH: Mapping[str, Callable[..., Problem]] = {
-    "type": _type,
-    "equals": _equals,
-    "not_equals": _not_equals,
-    "one_of": _one_of,
-    "matches": _matches,
-    "not_matches": _not_matches,
-    "at_least": _at_least,
-    "at_most": _at_most,
-    "length": _length,
-    "min_length": _min_length,
-    "contains": _contains,
-    "keys": _keys,
-    "only_keys": _only_keys,
-    "json": _json,
-    "base64_multiple": _base64_multiple,
-}
+_EACH: Sequence[Callable[..., Problem]] = (
+    *(_type, _equals, _not_equals, _one_of, _matches, _not_matches, _at_least, _at_most, _length, _min_length),
+    *(_contains, _keys, _only_keys, _json, _base64_multiple),
+)
+_ALL: Sequence[Callable[..., Problem]] = (
+    *(_count, _min_count, _same_as, _sum_of, _at_least_sum_of, _sorted, _unique, _all_equal, _counts_from),
+    *(_joined, _joined_matches, _joined_same_as),
+)
+OF_EACH = {predicate.__name__.removeprefix("_"): predicate for predicate in _EACH}
 """Predicates that hold for each value: (value, argument) -> problem."""
-
-OF_ALL: Mapping[str, Callable[..., Problem]] = {
-    "count": _count,
-    "min_count": _min_count,
-    "same_as": _same_as,
-    "sum_of": _sum_of,
-    "at_least_sum_of": _at_least_sum_of,
-    "sorted": _sorted,
-    "unique": _unique,
-    "all_equal": _all_equal,
-    "counts_from": _counts_from,
-    "joined": _joined,
-    "joined_matches": _joined_matches,
-    "joined_same_as": _joined_same_as,
-}
+OF_ALL = {predicate.__name__.removeprefix("_"): predicate for predicate in _ALL}
 """Predicates of all values together, those of their number first: (values, argument, document) -> problem."""

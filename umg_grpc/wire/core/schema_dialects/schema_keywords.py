@@ -7,19 +7,8 @@ import msgspec
 from umg_grpc.wire.core.json_decoding import JsonObject
 
 SINGLE_SCHEMAS = frozenset(
-    {
-        "items",
-        "additionalItems",
-        "unevaluatedItems",
-        "contains",
-        "additionalProperties",
-        "unevaluatedProperties",
-        "propertyNames",
-        "not",
-        "if",
-        "then",
-        "else",
-    }
+    {"items", "additionalItems", "unevaluatedItems", "contains", "additionalProperties", "unevaluatedProperties"}
+    | {"propertyNames", "not", "if", "then", "else"}
 )
 """Keywords whose value is a schema; `items` may also be a list of schemas."""
 LISTED_SCHEMAS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems", "items"})

@@ -305,16 +305,8 @@ class SubsetEncoder:
         return {**merged, "type": "object", "properties": properties, "required": list(dict.fromkeys(required))}
 
 
-_MERGEABLE = {
-    "allOf",
-    "type",
-    "properties",
-    "required",
-    "additionalProperties",
-    "$defs",
-    "definitions",
-    *ANNOTATION_KEYWORDS,
-}
+_OBJECT_KEYWORDS = ("allOf", "type", "properties", "required", "additionalProperties", "$defs", "definitions")
+_MERGEABLE = {*_OBJECT_KEYWORDS, *ANNOTATION_KEYWORDS}
 
 
 def nullable(schema: JsonObject) -> JsonObject:

@@ -45,7 +45,6 @@ from umg_grpc.wire.images.providers.request_encoding import (
     stated_json,
 )
 from umg_grpc.wire.images.providers.response_decoding import (
-    OUTPUT_FORMATS,
     Layer,
     check_images,
     copy_size,
@@ -54,6 +53,7 @@ from umg_grpc.wire.images.providers.response_decoding import (
     set_time,
 )
 from umg_grpc.wire.images.providers.stream_decoding import EventDecoder
+from umg_grpc.wire.images.schema import OUTPUT_FORMATS
 from umg_grpc.wire.text_format_interface import UpstreamRequest
 
 PROTOCOL_NAME = "ark_images"

@@ -24,7 +24,6 @@ from umg_grpc.wire.errors.provider_errors import (
 )
 from umg_grpc.wire.images.long_json_strings import LongStrings
 from umg_grpc.wire.images.providers.response_decoding import (
-    OUTPUT_FORMATS,
     Layer,
     check_images,
     copy_size,
@@ -34,6 +33,7 @@ from umg_grpc.wire.images.providers.response_decoding import (
     set_time,
 )
 from umg_grpc.wire.images.providers.stream_decoding import EventDecoder
+from umg_grpc.wire.images.schema import OUTPUT_FORMATS
 
 
 class InputDetails(Struct):

@@ -15,10 +15,9 @@ from umg_grpc.wire.core.image_file_headers import read_header, sniff_image
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, is_present
 from umg_grpc.wire.core.lenient_number_reading import count
 from umg_grpc.wire.errors.provider_errors import unreadable
+from umg_grpc.wire.images.schema import OUTPUT_FORMATS, SVG_TYPE
 
 NO_IMAGES = ": it has no images"
-SVG_TYPE = "image/svg+xml"
-OUTPUT_FORMATS = {"png": "image/png", "jpeg": "image/jpeg", "webp": "image/webp", "gif": "image/gif", "svg": SVG_TYPE}
 OUTPUT_NAMES = {mime: name for name, mime in OUTPUT_FORMATS.items()}
 _EDGE = re.compile("[0-9]{1,6}")
 _SVG = re.compile(rb"\s*(?:<\?xml[^>]{0,200}>\s*)?<svg[\s>]")

@@ -81,17 +81,8 @@ ERROR_TABLE = (rows(BLOCKED_REASON, Failure.CALLER, "SAFETY", "BLOCKED"),)
 # --- requests
 
 
-def encode_create(submission: Submission) -> ProviderRequest:
-    """Encode a submission to the Vertex API."""
-    return _encode_create(submission, is_vertex=True)
-
-
-def encode_create_gemini(submission: Submission) -> ProviderRequest:
-    """Encode a submission to the Gemini API, which has fewer parameters."""
-    return _encode_create(submission, is_vertex=False)
-
-
-def _encode_create(submission: Submission, *, is_vertex: bool) -> ProviderRequest:
+def encode_create(submission: Submission, *, is_vertex: bool) -> ProviderRequest:
+    """Encode a submission to the Vertex API, or to the Gemini API, which has fewer parameters."""
     report = Report()
     parameters = submission.request.parameters
     report_unsupported(parameters, SUPPORTED_FIELDS if is_vertex else FIELDS_GEMINI, report)
@@ -297,7 +288,7 @@ def _of_file(file: File) -> ProviderResult | None:
 
 VID_B = VideoProtocol(
     name=PROTOCOL_NAME,
-    encode_create=encode_create,
+    encode_create=partial(encode_create, is_vertex=True),
     decode_created=decode_created,
     encode_query=encode_query,
     decode_status=decode_status,
@@ -312,4 +303,4 @@ VID_B = VideoProtocol(
     deadline_seconds=1800,
     provider_name="gcp.vertex_ai",
 )
-VID_B_GEMINI = replace(VID_B, encode_create=encode_create_gemini, provider_name="gcp.gemini")
+VID_B_GEMINI = replace(VID_B, encode_create=partial(encode_create, is_vertex=False), provider_name="gcp.gemini")

@@ -49,14 +49,9 @@ TASKS_PATH = "/contents/generations/tasks"
 URL_SCHEMES = ("http", "https", "asset")
 ONLY_URLS = {pb.VIDEO_MEDIA_KIND_VIDEO: "a video"}
 PARAMETER_MEMBERS = {
-    "resolution": "resolution",
+    **{name: name for name in ("resolution", "frames", "generate_audio", "return_last_frame", "seed", "camera_fixed")},
     "aspect_ratio": "ratio",
     "duration_seconds": "duration",
-    "frames": "frames",
-    "generate_audio": "generate_audio",
-    "return_last_frame": "return_last_frame",
-    "seed": "seed",
-    "camera_fixed": "camera_fixed",
 }
 """Canonical parameter -> body field. The sound switch is sent even if false, since the provider's default is true."""
 SUPPORTED_FIELDS = frozenset({"prompt", "watermark", "frames_per_second", "size", "draft_task_id", *PARAMETER_MEMBERS})

@@ -57,14 +57,8 @@ ERROR_TABLE = (
     rows(BLOCKED_REASON, Failure.CALLER, r"504(?:0[1-9]|1\d)", r"505(?:1\d|2[0-2])"),
     rows(LIMITED_REASON, Failure.OVERLOADED, "50429", "50430"),
     rows(FAILED_REASON, Failure.TRANSIENT, "50500", "50501"),
-    rows(
-        FAILED_REASON,
-        Failure.DOWN,
-        "SignatureDoesNotMatch",
-        "InvalidAccessKey",
-        "InvalidTimestamp",
-        "InvalidSecurityToken",
-    ),
+    rows(FAILED_REASON, Failure.DOWN, "SignatureDoesNotMatch", "InvalidAccessKey"),
+    rows(FAILED_REASON, Failure.DOWN, "InvalidTimestamp", "InvalidSecurityToken"),
     rows(FAILED_REASON, Failure.DOWN, "LackPolicy", r"AccessDenied[\w.]*", "ServiceNotFound", "InvalidActionOrVersion"),
     rows(FAILED_REASON, Failure.DOWN, "MissingSignature", "MissingAuthenticationToken", "MissingRequestInfo"),
 )
