@@ -1,4 +1,6 @@
-"""Audio files: media types, conversion of raw samples, duration. PyAV loads slowly, so it is loaded at first use."""
+"""Audio files in memory: media types, conversion of raw samples, duration. PyAV loads slowly, so it is loaded at first
+use.
+"""
 
 import io
 import struct
@@ -54,9 +56,10 @@ def audio_file(samples: bytes, rate: int, audio_format: str, comment: str = "") 
         return wav_file(samples, rate, comment)
     container, codec, own_rate = _ENCODERS[audio_format]
     import av
+    from av import open as open_container
 
     target = io.BytesIO()
-    with av.open(target, "w", format=container) as output:
+    with open_container(target, "w", format=container) as output:
         if comment:
             output.metadata["comment"] = comment
         stream = output.add_stream(codec, rate=own_rate or rate, layout="mono")
@@ -75,9 +78,10 @@ def audio_file(samples: bytes, rate: int, audio_format: str, comment: str = "") 
 def duration_seconds(data: bytes) -> float | None:
     """Return the seconds of audio in a file; None if unreadable. Takes milliseconds, more if no head states them."""
     import av
+    from av import open as open_container
 
     try:
-        with av.open(io.BytesIO(data), "r") as container:
+        with open_container(io.BytesIO(data), "r") as container:
             stream = next(iter(container.streams.audio), None)
             if stream is None:
                 return None
@@ -96,9 +100,10 @@ def duration_seconds(data: bytes) -> float | None:
 def comment_of(data: bytes) -> str:
     """Return the comment in the metadata of an audio file; "" for a file without one, or one that cannot be read."""
     import av
+    from av import open as open_container
 
     try:
-        with av.open(io.BytesIO(data), "r") as container:
+        with open_container(io.BytesIO(data), "r") as container:
             streams = (stream.metadata for stream in container.streams)
             found = (each.get("comment") or each.get("COMMENT") for each in (container.metadata, *streams))
             return next((text for text in found if text), "")
