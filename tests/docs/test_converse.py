@@ -30,7 +30,6 @@ OPEN = {"additionalModelRequestFields", "additionalModelResponseFields", "reques
 
 
 def members(shape: Any, path: str = "", above: tuple[str, ...] = ()) -> Iterator[str]:
-    """Yield the paths of the leaves of a shape."""
     match shape.type_name:
         case "structure" if shape.members and shape.name not in above:
             for name, member in shape.members.items():
@@ -42,7 +41,6 @@ def members(shape: Any, path: str = "", above: tuple[str, ...] = ()) -> Iterator
 
 
 def written(value: Any, path: str = "") -> Iterator[str]:
-    """Yield the paths of the leaves of a body."""
     if isinstance(value, dict) and value and path.rpartition(".")[2] not in OPEN:
         for name, member in value.items():
             yield from written(member, f"{path}.{name}".lstrip("."))

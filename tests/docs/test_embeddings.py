@@ -90,8 +90,6 @@ async def test_vectors_have_length_one_and_similar_texts_have_similar_vectors(ca
 
 @dataclass(frozen=True)
 class RequestCase:
-    """Call, and its documented result."""
-
     id: str
     body: dict[str, Any]
     status: int = 200

@@ -18,7 +18,6 @@ NAMES = {"Refusal": Refusal, "openai": openai, "LONG": LONG, "CONTEXT": CONTEXT}
 
 
 def refusal() -> Refusal:
-    """Return the case of the page."""
     [case] = eval(f"[{CODE['python']}]", NAMES)
     assert isinstance(case, Refusal)
     return case

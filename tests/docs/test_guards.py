@@ -40,7 +40,6 @@ EXAMPLES = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
 
 
 async def call(url: str, headers: Mapping[str, str], text: str) -> tuple[int, str, Any]:
-    """Return status, header and body of a call."""
     body = {"model": "m", "messages": [{"role": "user", "content": text}], "max_tokens": 5}
     async with (
         aiohttp.ClientSession(headers=headers) as session,

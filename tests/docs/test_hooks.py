@@ -14,8 +14,6 @@ LIMIT = "a" * 72
 
 @dataclass(frozen=True)
 class Message:
-    """Message of a commit, and whether the hook accepts it."""
-
     id: str
     text: str
     accepted: bool

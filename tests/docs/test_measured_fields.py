@@ -67,7 +67,6 @@ class Face:
         return decoded
 
     def report(self, body: Any, provider: Any) -> Report:
-        """Return the report of the body's request to a provider."""
         codecs: Mapping[str, Any] = EMBEDDING_FORMATS | RERANK_FORMATS
         request, notes = codecs[self.id].decode_request(json.dumps(body).encode(), {})
         report: Report = provider.encode_request(request, "m", notes).report
@@ -206,7 +205,6 @@ def test_a_field_without_canonical_form_is_reported_or_ignored_as_documented(fac
 
 
 def encoded(message: Message, wire: str) -> dict[str, Any]:
-    """Return the flat body of a message in a format."""
     if isinstance(message, pb.Model):
         return dict(leaves(json.loads(MODEL_LISTS[SHAPES[wire]].encode_model(message))))
     codecs: Mapping[str, Any] = EMBEDDING_FORMATS | RERANK_FORMATS
@@ -254,7 +252,6 @@ def homes_of(section: str) -> list[str]:
 
 
 def whole(section: str) -> Message:
-    """Return a message in which every field is set."""
     message = SECTIONS[section]()
     for home in homes_of(section):
         path = fields_on(home)

@@ -64,8 +64,6 @@ async def test_a_list_is_sorted_and_cached_and_its_models_are_found(call: ApiCli
 
 @dataclass(frozen=True)
 class Refused:
-    """Rejected call, and its error body."""
-
     id: str
     path: str
     error: str  # members of `error`

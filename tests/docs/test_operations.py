@@ -138,7 +138,6 @@ LEVELS = {
 
 
 def counted() -> dict[str, set[str]]:
-    """Return the labels of each counter."""
     made = service_metrics.Metrics()
     usage, method = pb.Usage(input_tokens=1, output_tokens=1), "/umg.v1.GenerationService/Generate"
     call = ended_call(method=method, model="", channel="", usage=usage, first_output_seconds=0.1)

@@ -57,7 +57,6 @@ def command(program: str, path: Path) -> list[str]:
 
 @asynccontextmanager
 async def proxied(program: str, gateway: Running, files: CertificateFiles) -> AsyncGenerator[str, None]:
-    """Run the proxy in front of the gateway. Yield its address."""
     port = proxies.free_ports(1)[0].http
     path = files.folder / f"{program}.yaml"
     path.write_text(config_of(program, gateway, files, port))

@@ -76,7 +76,6 @@ def media(rules: Rules) -> str:
 
 
 def parameters() -> list[list[str]]:
-    """Return the rows of the table of models."""
     return [
         [NAMES[entry], f"`{model}`", lengths(rules), defaults(rules), choices(rules), media(rules)]
         for entry, models in ENTRY_RULES.items()

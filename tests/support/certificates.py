@@ -50,7 +50,6 @@ class CertificateFiles:
         return f"tls: {{certificate: {self.certificate}, key: {self.key}, client_ca: {self.client_ca}}}\n"
 
     def issue(self, expiry_time: datetime | None = None) -> tuple[bytes, bytes]:
-        """Return a new certificate and its key."""
         issued = self.authority.issue_cert(*NAMES, not_after=expiry_time)
         chain = b"".join(part.bytes() for part in issued.cert_chain_pems)
         return chain, issued.private_key_pem.bytes()
@@ -72,7 +71,6 @@ class CertificateFiles:
         return ssl.PEM_cert_to_DER_cert(pem[: pem.index("-----END") + len("-----END CERTIFICATE-----\n")])
 
     def client_context(self, *, certificate: bool = False) -> ssl.SSLContext:
-        """Return the TLS context of a client, which may have a certificate."""
         context = ssl.create_default_context(cadata=self.authority.cert_pem.bytes().decode())
         if certificate:
             self.clients.issue_cert("client@umg.example").configure_cert(context)

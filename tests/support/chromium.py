@@ -41,8 +41,6 @@ UNTIL = """new Promise((done) => {
 
 
 class Page:
-    """Page of the browser."""
-
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self._socket = socket
         self._ids = count(1)
@@ -62,7 +60,6 @@ class Page:
                 self.log.append(str(received["params"]))
 
     async def call(self, method: str, parameters: Mapping[str, Any]) -> Any:
-        """Return the result of a method of the protocol."""
         number = next(self._ids)
         answer = self._answers[number] = asyncio.get_running_loop().create_future()
         session = {"sessionId": self.session} if self.session else {}
@@ -72,7 +69,6 @@ class Page:
         return received["result"]
 
     async def open(self, url: str) -> None:
-        """Open a page at a URL."""
         self.log.clear()
         await self.call("Page.navigate", {"url": url})
 
@@ -91,11 +87,9 @@ class Page:
         await self.call("Input.dispatchKeyEvent", {"type": "keyUp", **pressed})
 
     async def write(self, text: str) -> None:
-        """Write a text at the focus."""
         await self.call("Input.insertText", {"text": text})
 
     async def picture(self, path: Path) -> None:
-        """Write a picture of the visible part of the page."""
         taken = await self.call("Page.captureScreenshot", {"format": "png"})
         await asyncio.to_thread(_write, path, base64.b64decode(taken["data"]))
 

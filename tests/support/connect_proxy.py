@@ -18,8 +18,6 @@ REFUSED = 401
 
 @dataclass(frozen=True)
 class ConnectProxy:
-    """Running proxy."""
-
     url: str
     log: Path
 

@@ -87,7 +87,6 @@ class Postgres:
         shutil.rmtree(self._directory)
 
     def create(self, name: str, template: str = "template1") -> str:
-        """Create a database. Return its URL."""
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
             query = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
             connection.execute(query.format(sql.Identifier(name), sql.Identifier(template)))
@@ -102,7 +101,6 @@ class Postgres:
 
     @property
     def directory(self) -> Path:
-        """Directory of the server's socket."""
         return self._directory
 
     def url(self, database: str) -> str:

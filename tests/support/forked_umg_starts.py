@@ -105,7 +105,6 @@ class Forked:
         self.send_signal(signal.SIGKILL)
 
     def close(self) -> None:
-        """Close the pipes of an ended process."""
         for transport in self._transports:
             transport.close()
 
@@ -126,8 +125,6 @@ class ForkedWithPipes(Forked):
 
 @dataclass(frozen=True)
 class Output:
-    """Output stream of a started process."""
-
     reader: asyncio.StreamReader
     transport: asyncio.ReadTransport
 

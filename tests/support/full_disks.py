@@ -43,7 +43,6 @@ class SmallDisk:
         os.close(descriptor)
 
     def empty(self, pid: int) -> None:
-        """Delete the file."""
         self._filler.unlink()
 
 

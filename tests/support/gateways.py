@@ -32,8 +32,6 @@ channels:
 
 @dataclass(frozen=True)
 class Running:
-    """Gateway that runs in the process of the test."""
-
     url: str  # of its HTTP face
     grpc: str  # host:port
     service: Service

@@ -24,8 +24,6 @@ GUARDS_PATH = "/guard"
 
 @dataclass
 class GuardServers(rpc.GuardServiceServicer):
-    """Both servers, with the checks that they got."""
-
     target: str = ""
     url: str = ""
     checks: list[pb.CheckRequest] = field(default_factory=list)
@@ -71,7 +69,6 @@ def _decided_images(request: pb.CheckRequest) -> pb.CheckResponse:
 
 @asynccontextmanager
 async def guard_servers() -> AsyncGenerator[GuardServers, None]:
-    """Run both servers until the context ends."""
     made = GuardServers()
     server = grpc.aio.server()
     rpc.add_GuardServiceServicer_to_server(made, server)  # type: ignore[no-untyped-call,unused-ignore]

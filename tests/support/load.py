@@ -19,8 +19,6 @@ class FailedError(Exception):
 
 @dataclass
 class Tally:
-    """Calls of a run, by kind."""
-
     answered: Counter[str] = field(default_factory=Counter)
     failed: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     slowest_seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
@@ -28,11 +26,9 @@ class Tally:
 
     @property
     def failures(self) -> list[str]:
-        """Failed calls of all kinds."""
         return [f"{kind}: {failure}" for kind, failures in self.failed.items() for failure in failures]
 
     async def count(self, kind: str, call: Callable[[], Awaitable[None]]) -> None:
-        """Run one call, and count it."""
         began = time.monotonic()
         try:
             async with asyncio.timeout(CALL_SECONDS):

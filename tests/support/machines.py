@@ -36,7 +36,6 @@ class Machines:
         )
 
     def wait(self, seconds: float) -> None:
-        """Let the clocks of the database and of all machines run."""
         self.now += timedelta(seconds=seconds)
         self.monotonic += seconds
 

@@ -34,7 +34,6 @@ def event_stream(events: list[Json]) -> bytes:
 
 @asynccontextmanager
 async def recorded_gateway(data: Path) -> AsyncGenerator[RecordedGateway, None]:
-    """Run the gateway and the provider, until the context ends."""
     async with serve_provider(RecordingProvider()) as provider:
         config = "channels:\n" + "".join(
             channel(name, name, provider.url, f"m-{name}", "theirs") for name in TEXT_FACES

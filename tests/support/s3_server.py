@@ -19,12 +19,9 @@ ENVIRONMENT = {
 
 @dataclass(frozen=True)
 class S3Server:
-    """Running server."""
-
     endpoint: str
 
     def create_bucket(self, name: str) -> str:
-        """Create a bucket. Return its URL."""
         urllib.request.urlopen(urllib.request.Request(f"{self.endpoint}/{name}", method="PUT"), timeout=10).close()
         return f"s3://{name}"
 

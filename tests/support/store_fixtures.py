@@ -16,8 +16,6 @@ from umg_grpc.store.usage_tables import TOTAL_TABLES, EarlierUsageRow, UsageRow
 
 @dataclass
 class Clock:
-    """Clock that a test sets."""
-
     time: datetime = datetime(2026, 5, 4, tzinfo=UTC)
 
     def __call__(self) -> datetime:

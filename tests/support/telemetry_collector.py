@@ -16,8 +16,6 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 @dataclass
 class ReceivedSpan:
-    """Span that the collector received."""
-
     name: str
     kind: str
     trace_id: str
@@ -37,8 +35,6 @@ class ReceivedSpan:
 
 @dataclass
 class Collector:
-    """Running collector, with the spans and metrics that it received."""
-
     url: str = ""
     spans: list[ReceivedSpan] = field(default_factory=list)
     metrics: dict[str, list[tuple[dict[str, Any], float]]] = field(default_factory=dict)
@@ -99,7 +95,6 @@ def _value(value: AnyValue) -> Any:
 
 @asynccontextmanager
 async def collector() -> AsyncGenerator[Collector, None]:
-    """Run a collector until the context ends."""
     received, server = Collector(), grpc.aio.server()
     trace_service_pb2_grpc.add_TraceServiceServicer_to_server(_Traces(received), server)
     metrics_service_pb2_grpc.add_MetricsServiceServicer_to_server(_Metrics(received), server)

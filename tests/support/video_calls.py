@@ -25,7 +25,6 @@ AUTHORIZED = (("authorization", f"Bearer {KEY}"),)
 
 
 def stub_of(channel: grpc.aio.Channel) -> Stub:
-    """Return the stub of a channel."""
     return rpc.VideoServiceStub(channel)  # type: ignore[return-value]  # the stubs of grpc type the threaded one
 
 
@@ -44,7 +43,6 @@ async def get(stub: Stub, task_id: str) -> pb.VideoTask:
 
 
 async def ended(stub: Stub, task_id: str) -> pb.VideoTask:
-    """Watch the task to its end. Return it."""
     async with asyncio.timeout(SECONDS):
         async for message in stub.WatchVideoTask(pb.WatchVideoTaskRequest(task_id=task_id), metadata=AUTHORIZED):
             last = message.task

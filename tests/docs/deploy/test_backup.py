@@ -17,7 +17,6 @@ NAME = "a key of the backup"
 
 
 async def create_key(database: str, data: Path) -> None:
-    """Create the database and a key in it."""
     store = await open_store(database, data)
     await ApiKeys(store).create(NAME)
     await store.aclose()

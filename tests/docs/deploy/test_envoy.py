@@ -26,8 +26,6 @@ MEBIBYTE = 2**20
 
 @dataclass(frozen=True)
 class Front:
-    """Gateway and the proxy in front of it."""
-
     gateway: Running
     own: Ports
     log: Path

@@ -11,7 +11,6 @@ from tests.support.processes import serve
 
 
 async def main() -> None:
-    """Write the recording."""
     with tempfile.TemporaryDirectory() as folder:
         async with serve(Path(folder) / "data", environment={"UMG_API_KEY": "sk-umg-of-the-recording"}) as served:
             steps = [Step(step.command, shown(step.output)) for step in await session(served, Path(folder))]

@@ -22,7 +22,6 @@ STYLE = """
 
 
 def picture(steps: Sequence[Step]) -> str:
-    """Return the SVG."""
     lines, seconds, place = [], 0.0, 0
     for step in steps:
         for kind, text in (("command", step.command), *(("output", line) for line in step.output.splitlines())):
@@ -48,7 +47,6 @@ def picture(steps: Sequence[Step]) -> str:
 
 
 def steps_of(svg: str) -> list[Step]:
-    """Return the commands and the outputs of an SVG."""
     found: list[tuple[str, str]] = []
     for text in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text"):
         kind, first = text.attrib["class"].partition(" ")[::2]

@@ -34,8 +34,6 @@ LATER = re.compile(r"(?<=^  models  ).*|(?<=^sk-umg-)\S{8,}", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Step:
-    """Command with its output."""
-
     command: str
     output: str
 

@@ -56,7 +56,6 @@ def test_a_report_has_its_exit_status(case: Report) -> None:
 
 @pytest.fixture
 def lock(tmp_path: Path) -> Path:
-    """Return a lock of two packages."""
     path = tmp_path / "two.lock"
     path.write_text(PINS)
     return path

@@ -42,8 +42,6 @@ async def test_each_call_gets_its_answer_and_counts_once(tmp_path: Path) -> None
 
 @dataclass(frozen=True)
 class Answered:
-    """Answer to all calls, and its outcome."""
-
     id: str
     answer: bytes
     outcome: Outcome

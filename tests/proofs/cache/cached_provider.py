@@ -28,8 +28,6 @@ KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key")
 
 @dataclass(frozen=True)
 class Bill:
-    """One call as the vendor charges it."""
-
     account: str
     price: ModelPrice
     use: CacheUse

@@ -73,8 +73,6 @@ class Conversation(ABC):
 
 
 class ChatConversation(Conversation):
-    """Conversation of an agent that speaks chat."""
-
     format = "chat"
 
     def _begin(self, prompt: str) -> None:
@@ -157,8 +155,6 @@ class MessagesConversation(Conversation):
 
 
 class NativeConversation(Conversation):
-    """Conversation of an agent that speaks native."""
-
     format = "native"
 
     def _begin(self, prompt: str) -> None:
@@ -187,8 +183,6 @@ class NativeConversation(Conversation):
 
 @dataclass(frozen=True)
 class Agent:
-    """Agent with its format and its recorded request."""
-
     name: str
     conversation: type[Conversation]
     recorded: str

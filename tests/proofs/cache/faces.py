@@ -26,14 +26,12 @@ class Face:
     path: str = ""
 
     def url(self, model: str, *, stream: bool) -> str:
-        """Return the path of the question at a gateway."""
         path = self.path
         if self.name == "native":
             path = f"/models/{model}:{'streamGenerateContent?alt=sse' if stream else 'generateContent'}"
         return ROOTS[self.name] + path
 
     def question(self, model: str, *, stream: bool) -> Json:
-        """Return the body of the question to a model."""
         return self.body if self.name == "native" else {**self.body, "model": model, "stream": stream}
 
 
@@ -54,8 +52,6 @@ FACES = (
 
 @dataclass(frozen=True)
 class World:
-    """Gateway with a channel for each provider."""
-
     gateway: Running
     providers: dict[str, CachedFormat]
 

@@ -43,8 +43,6 @@ class Subject(Protocol):
 
 @dataclass(frozen=True)
 class Pair:
-    """Agent and provider."""
-
     agent: Subject
     upstream: Upstream
 
@@ -60,8 +58,6 @@ class Pair:
 
 @dataclass(frozen=True)
 class Measured:
-    """Runs of a pair."""
-
     pair: Pair
     goal: float
     """Cached share of the prompts: direct where the agent speaks the provider's format, else the ideal one."""
@@ -89,7 +85,6 @@ class Measured:
 
 
 def pairs(subjects: Iterable[Subject]) -> list[Pair]:
-    """Return each agent with each provider."""
     return [Pair(subject, upstream) for subject in subjects for upstream in UPSTREAMS]
 
 

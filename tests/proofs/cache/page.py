@@ -15,7 +15,6 @@ COLUMNS = (
 
 
 def table(found: Sequence[Measured]) -> str:
-    """Return the table of the measurements: a row for each pair."""
     lines = [COLUMNS, ["---", "---", *["---:"] * (len(COLUMNS) - 2)], *(_row(each) for each in found)]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
@@ -39,7 +38,6 @@ def rows(text: str, name: str) -> list[dict[str, str]]:
 
 
 def written(text: str, name: str, found: Sequence[Measured]) -> str:
-    """Return the page with a new table."""
     return _block(name).sub(lambda block: f"{block[1]}{table(found)}{block[3]}", text)
 
 

@@ -31,7 +31,6 @@ def _finished(program: Program, finished: Finished) -> Iterator[str]:
 
 
 def case_of(program: Program, parts: int, *, gateway: bool) -> Case:
-    """Return the case of a program with its usual settings."""
     usual = settings_of(program)[0]
     prompt = task.PROMPT.replace("{parts}", str(parts))
     scenario = Scenario("parts", (prompt,), _finished, prepare=partial(task.prepare, parts=parts))
@@ -40,8 +39,6 @@ def case_of(program: Program, parts: int, *, gateway: bool) -> Case:
 
 @dataclass(frozen=True)
 class ProgramSubject:
-    """Agent that is the program itself."""
-
     program: Program
     installed: Installed
 

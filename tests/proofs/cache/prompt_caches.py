@@ -50,7 +50,6 @@ class CacheRequest:
 
 
 def common_bytes(one: bytes, other: bytes) -> int:
-    """Return the length of the longest common beginning."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -80,7 +79,6 @@ class SteppedCache:
         self._entries = list[_Entry]()
 
     def use(self, prompt: Prompt, minimum: int, *, is_long: bool = False) -> CacheUse:
-        """Return the use of the cache by a prompt, and store the prompt."""
         text, now, rules = prompt.text, self._clock(), self._rules
         self._entries = [entry for entry in self._entries if entry.end > now]
         found = max(self._entries, key=lambda entry: common_bytes(entry.text, text), default=None)
@@ -152,8 +150,6 @@ def _ends(prompt: Prompt) -> list[tuple[bytes, int]]:
 
 @dataclass
 class VendorCaches:
-    """Caches of all accounts and servers of one vendor."""
-
     rules: CacheRules
     clock: Callable[[], float]
     _stepped: dict[tuple[str, str, int], SteppedCache] = field(default_factory=dict)
@@ -161,7 +157,6 @@ class VendorCaches:
     _calls: defaultdict[bytes, deque[float]] = field(default_factory=lambda: defaultdict(deque))
 
     def use(self, request: CacheRequest, prompt: Prompt, minimum: int) -> CacheUse:
-        """Return the use of the cache of the account, at the server that the request goes to."""
         place = request.account, request.model, self._server(request, prompt)
         if self.rules.matching is Matching.STEPS:
             stepped = self._stepped.setdefault(place, SteppedCache(self.rules, self.clock))

@@ -25,8 +25,6 @@ class Block:
 
 @dataclass(frozen=True)
 class Prompt:
-    """Prompt of one request."""
-
     blocks: tuple[Block, ...]
 
     @property
@@ -68,7 +66,6 @@ def _parts(content: Any) -> list[Any]:
 
 
 def messages_blocks(body: Json) -> Iterator[Block]:
-    """Yield the blocks of a messages request."""
     for index, tool in enumerate(body.get("tools") or ()):
         yield _block("tool ", tool, f"tools.{index}", "5m")
     for index, part in enumerate(_parts(body.get("system"))):
@@ -96,7 +93,6 @@ def chat_blocks(body: Json) -> Iterator[Block]:
 
 
 def responses_blocks(body: Json) -> Iterator[Block]:
-    """Yield the blocks of a request of responses."""
     for index, tool in enumerate(body.get("tools") or ()):
         yield _block("tool ", tool, f"tools[{index}]", "30m")
     if body.get("instructions"):
@@ -119,7 +115,6 @@ def _text_part(part: Json) -> Json:
 
 
 def native_blocks(body: Json) -> Iterator[Block]:
-    """Yield the blocks of a native request."""
     for index, tool in enumerate(body.get("tools") or ()):
         yield _block("tool ", tool, f"tools[{index}]", "")
     system = body.get("systemInstruction") or body.get("system_instruction") or {}

@@ -33,8 +33,6 @@ UNPRICED = ("deepseek", "vllm")
 
 @dataclass(frozen=True)
 class Upstream:
-    """Provider behind a channel: its format, its model, and the number of accounts of the channel."""
-
     format: str
     model: str
     accounts: int = 1
@@ -52,8 +50,6 @@ class Upstream:
 
 @dataclass(frozen=True)
 class Ledger:
-    """Sums of the usage records of a run."""
-
     calls: int
     input: int
     read: int
@@ -164,7 +160,6 @@ async def gateways_of(
 
 
 def head_of(database: str) -> str:
-    """Return the beginning of a config."""
     return f"database: {database}\nsecret: {SECRET}\nchannels:\n"
 
 
@@ -180,7 +175,6 @@ def channel_of(upstream: Upstream, base_url: str) -> str:
 
 
 def prices_of(upstreams: Sequence[Upstream]) -> str:
-    """Return the config of the prices of open models."""
     lines = ""
     for upstream in upstreams:
         row = MODEL_OF[upstream.model]
@@ -202,7 +196,6 @@ async def records_of(database: str, data: Path) -> list[UsageRecord]:
 
 
 async def ledger_of(database: str, data: Path) -> Ledger:
-    """Return the sums of all usage records of a database."""
     records = await records_of(database, data)
     return Ledger(
         len(records),
@@ -231,7 +224,6 @@ async def _converse(agent: Agent, model: str, parts: int, roots: Sequence[str], 
 
 
 def headers_of(wire_format: str, key: str) -> dict[str, str]:
-    """Return the headers of an agent's calls."""
     match wire_format:
         case "messages":
             return {"x-api-key": key, "anthropic-version": "2023-06-01", "anthropic-beta": BETAS}

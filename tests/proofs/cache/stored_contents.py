@@ -18,8 +18,6 @@ EXCLUSIVE = (
 
 @dataclass(frozen=True)
 class StoredContent:
-    """Cached beginning of prompts."""
-
     name: str
     account: str
     model: str
@@ -56,7 +54,6 @@ class StoredContents:
         return self._resource(self._stored[name])
 
     def lose(self) -> None:
-        """Lose all caches."""
         self._stored.clear()
 
     def get(self, account: str, name: str) -> StoredContent:
@@ -68,12 +65,10 @@ class StoredContents:
         return found
 
     def delete(self, account: str, name: str) -> Json:
-        """Delete a cache. Return the empty resource."""
         del self._stored[self.get(account, name).name]
         return {}
 
     def described(self, account: str, name: str) -> Json:
-        """Return the resource of a cache."""
         return self._resource(self.get(account, name))
 
     def whole_body(self, account: str, model: str, body: Json) -> tuple[Json, int]:

@@ -179,8 +179,6 @@ def test_a_cache_reads_and_writes_as_its_vendor_describes(case: Case) -> None:
 
 @dataclass(frozen=True)
 class Refusal:
-    """Request that a vendor refuses for its cache controls."""
-
     id: str
     format: str
     vendor: str

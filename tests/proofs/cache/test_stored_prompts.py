@@ -50,8 +50,6 @@ def _lengthen(value: Any) -> None:
 
 @dataclass(frozen=True)
 class Held:
-    """Conversation at a provider, with its ledger."""
-
     cached: CachedFormat
     ledger: Ledger
     answers: list[Json]

@@ -22,7 +22,6 @@ UPSTREAMS = (*USUAL, RELAY)
 
 
 def stated(face: str, usage: Json) -> Json:
-    """Return the tokens that the usage of a face states."""
     match face:
         case "chat":
             details = usage["prompt_tokens_details"]

@@ -27,8 +27,6 @@ CHAT, RESPONSES, MESSAGES, NATIVE = FACES
 
 @dataclass(frozen=True)
 class Caller:
-    """Program with the headers of its calls, and its name in usage."""
-
     agent: str
     face: Face
     headers: Mapping[str, str]
@@ -85,14 +83,12 @@ class Sums:
 
 
 def sums_of(row: Json) -> Sums:
-    """Return the sums of a printed row."""
     read, written, long = row["cache_read_tokens"], row["cache_write_tokens"], row["long_cache_write_tokens"]
     prompt = row["input_tokens"] + read + written + long
     return Sums(row["requests"], prompt, read, written, long, row["micro_credits"])
 
 
 def written(file: Path, text: str) -> str:
-    """Write a text to a file. Return the text."""
     file.write_text(text)
     return text
 
@@ -110,7 +106,6 @@ async def world_of(config: Path, database: str) -> AsyncGenerator[World, None]:
 
 
 async def second_key(world: World) -> str:
-    """Return the secret of a new key, which is named `second`."""
     url, body = f"{world.gateway.url}/admin/v1/keys", {"settings": {"name": "second"}}
     async with aiohttp.ClientSession(headers=world.gateway.headers) as session, session.post(url, json=body) as made:
         created: Json = await made.json()

@@ -73,8 +73,6 @@ def servers() -> Iterator[Servers]:
 
 @dataclass
 class Cluster:
-    """Running cluster."""
-
     servers: Servers
     folder: Path
     database: str
@@ -96,7 +94,6 @@ class Cluster:
     """Times before and after each SIGKILL of a gateway, by the monotonic clock."""
 
     async def kill(self, replica: Replica) -> None:
-        """Kill a gateway."""
         before = time.monotonic()
         await replica.kill()
         self.kills.append((before, time.monotonic()))

@@ -17,8 +17,6 @@ RESTART_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class Event:
-    """Event of the proof."""
-
     name: str
     apply: Callable[[Cluster, float], Awaitable[None]]
     """Function that makes the event last for these seconds."""
@@ -39,7 +37,6 @@ async def quiet(cluster: Cluster, seconds: float) -> None:
 
 
 async def kill(cluster: Cluster, seconds: float) -> None:
-    """Kill the second gateway, and start it again."""
     replica = cluster.replicas[1]
     await cluster.kill(replica)
     await asyncio.sleep(seconds)

@@ -23,8 +23,6 @@ LOST_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts after a run."""
-
     ended: Sequence[Ended]
     provider: CountingProvider
     records: Mapping[str, Sequence[UsageRecord]]
@@ -53,8 +51,6 @@ class Facts:
 
 @dataclass
 class Verdict:
-    """Figures of a run, and its faults."""
-
     calls: int = 0
     failed: int = 0
     cut: int = 0
@@ -83,7 +79,6 @@ class Verdict:
 
 
 def verdict_of(facts: Facts) -> Verdict:
-    """Return the verdict on a run."""
     verdict = Verdict(tasks=facts.tasks)
     _count_calls(facts, verdict)
     _compare_money(facts, verdict)

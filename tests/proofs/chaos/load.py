@@ -25,8 +25,6 @@ LIMITS = (b"insufficient_quota", b"rate_limit", b"RESOURCE_EXHAUSTED", b"concurr
 
 @dataclass(frozen=True)
 class KeyKind:
-    """Key of the load, and the number of its callers."""
-
     name: str
     callers: int
     fields: KeyFields = field(default_factory=KeyFields)
@@ -45,8 +43,6 @@ CALLER_KEYS = [key for key, kind in enumerate(KEYS) for _ in range(kind.callers)
 
 @dataclass(frozen=True)
 class Ended:
-    """Call that has ended."""
-
     made: Made
     began: float
     """Time by the monotonic clock."""
@@ -63,8 +59,6 @@ class Ended:
 
 @dataclass
 class Load:
-    """Callers of one address."""
-
     http: str
     grpc_address: str
     secrets: Sequence[str]

@@ -32,22 +32,18 @@ COLUMNS: dict[str, Callable[[Verdict], int | float]] = {
 
 @dataclass(frozen=True)
 class Row:
-    """Row of the table."""
-
     event: Event
     proxy: str
     verdict: Verdict
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """Cells in the order of the columns."""
         values = (value(self.verdict) for value in COLUMNS.values())
         numbers = (f"{value:.1f}" if isinstance(value, float) else f"{value:,}" for value in values)
         return (self.event.name, self.proxy, *numbers)
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Return the table as Markdown."""
     heads = (("event", "proxy", *COLUMNS), ("---", "---", *("---:" for _ in COLUMNS)))
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (*heads, *(row.cells for row in rows))) + "\n"
 

@@ -17,8 +17,6 @@ from umg_grpc.store.usage_record_table import UsageRecord, UsageRecords
 
 @dataclass(frozen=True)
 class Plan:
-    """Size of a run."""
-
     before_seconds: float | None = None
     """Time of the load before the event; None for the event's own."""
     after_seconds: float = 6.0
@@ -28,7 +26,6 @@ class Plan:
 
 
 async def run(event: Event, proxy: str, plan: Plan, servers: Servers) -> Verdict:
-    """Run the event in a new cluster. Return the verdict."""
     name = f"chaos_{time.monotonic_ns()}"
     async with clusters.running(servers, name, proxy, plan.seed) as cluster:
         http, grpc = f"http://127.0.0.1:{cluster.address.http}", f"127.0.0.1:{cluster.address.grpc}"

@@ -26,8 +26,6 @@ END_SECONDS = 60.0
 
 @dataclass
 class VideoLoad:
-    """Caller that submits tasks."""
-
     http: str
     secret: str
     task_ids: dict[str, str] = field(default_factory=dict)
@@ -37,7 +35,6 @@ class VideoLoad:
     attempts: int = 0
 
     async def submit_until(self, stopped: asyncio.Event) -> None:
-        """Submit tasks until the event."""
         async with aiohttp.ClientSession(self.http) as session:
             number = 0
             while not stopped.is_set():
@@ -67,8 +64,6 @@ class VideoLoad:
 
 @dataclass(frozen=True)
 class TaskCounts:
-    """Tasks of a run."""
-
     submitted: int
     """Tasks that a provider accepted."""
     doubled: Sequence[str]

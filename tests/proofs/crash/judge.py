@@ -17,8 +17,6 @@ ENDS = frozenset(WORDS.values())
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """Facts after a run."""
-
     task_ids: Mapping[str, str]
     """Tag -> id of the task that the caller got."""
     tasks: Mapping[str, MediaTask]
@@ -42,11 +40,9 @@ class Outcome:
 
     @property
     def ends(self) -> Counter[str]:
-        """Number of tasks by their end."""
         return Counter(_end(row) for row in self.tasks.values())
 
     def faults(self) -> Iterator[str]:
-        """Yield the violations."""
         ids = set(self.task_ids.values())
         if len(ids) != len(self.task_ids):
             yield "two submissions got the same task"

@@ -27,8 +27,6 @@ SLOWEST_ANSWER_SECONDS = 0.4
 
 @dataclass(frozen=True)
 class Family:
-    """Family of models with its provider."""
-
     name: str
     """Name of its channel."""
     protocol: str
@@ -61,8 +59,6 @@ FAMILIES = (
 
 @dataclass
 class Counted:
-    """Submissions that the providers received."""
-
     submissions: Counter[str] = field(default_factory=Counter)
     """By tag."""
     accepted: set[str] = field(default_factory=set)

@@ -43,8 +43,6 @@ NOTIFIED = frozenset({pb.VIDEO_ENTRY_UNIFIED, pb.VIDEO_ENTRY_D, pb.VIDEO_ENTRY_E
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Size of a run."""
-
     tasks: int = 300
     kills: int = 20
     seconds: float = 120.0
@@ -58,8 +56,6 @@ class Plan:
 
 @dataclass
 class Crash:
-    """State of a run."""
-
     plan: Plan
     directory: Path
     config: Path

@@ -57,8 +57,6 @@ UNARY_SEEDS = {
 
 @dataclass(frozen=True)
 class Target:
-    """One format and direction."""
-
     name: str
     seeds: Sequence[bytes]
     mutated: Callable[[Sequence[bytes]], SearchStrategy[bytes]]

@@ -158,8 +158,6 @@ class Hostile:
 
 @dataclass(frozen=True)
 class World:
-    """Gateway of a hostile provider."""
-
     gateway: Running
     hostile: Hostile
     session: ClientSession

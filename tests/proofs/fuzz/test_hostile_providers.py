@@ -91,8 +91,6 @@ class Hostile:
 
 @dataclass(frozen=True)
 class World:
-    """Gateway of a hostile provider, and a finished video task."""
-
     gateway: Running
     hostile: Hostile
     session: ClientSession

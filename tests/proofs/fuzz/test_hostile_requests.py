@@ -104,8 +104,6 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 @dataclass(frozen=True)
 class Answer:
-    """Response of the gateway."""
-
     status: int
     content_type: str
     body: bytes
@@ -113,8 +111,6 @@ class Answer:
 
 @dataclass(frozen=True)
 class Caller:
-    """Caller that writes the bytes of a request itself."""
-
     gateway: Running
 
     async def send(self, method: str, path: str, body: bytes, headers: dict[bytes, bytes]) -> Answer:

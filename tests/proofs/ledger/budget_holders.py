@@ -33,8 +33,6 @@ TABLES = ("budget_accounts", "budget_leases")
 
 @dataclass(frozen=True)
 class Crowd:
-    """Extent of a simulation."""
-
     holders: int
     budget_calls: int
     """Calls that the budget pays for."""
@@ -48,8 +46,6 @@ class Crowd:
 
 @dataclass
 class Spent:
-    """Result of a simulation."""
-
     calls: int = 0
     refused: int = 0
     spent_at_refusal: float | None = None
@@ -192,7 +188,6 @@ LEAST_SPENT, MOST_STATEMENTS = 0.97, 0.2
 
 
 def faults(crowd: Crowd, spent: Spent) -> Iterator[str]:
-    """Yield the violations."""
     if spent.overspent:
         yield f"{spent.overspent} micro-credits overspent"
     if spent.unaccounted:

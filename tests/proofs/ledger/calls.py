@@ -18,8 +18,6 @@ MAX_TOKENS, MAX_IMAGES = 30, 4
 
 
 class Outcome(Enum):
-    """Outcome of a call for its caller."""
-
     ANSWERED = "answered"
     FREE = "counted or rejected"  # nothing is sent to a provider
     CALLER_LEFT = "left by the caller"
@@ -31,8 +29,6 @@ class Outcome(Enum):
 
 @dataclass(frozen=True)
 class Call:
-    """One call."""
-
     call_id: str
     kind: str
     """Name in `KINDS`."""
@@ -52,8 +48,6 @@ class Call:
 
 @dataclass(frozen=True)
 class Made:
-    """Call that was made."""
-
     call: Call
     key: int
     outcome: Outcome
@@ -93,7 +87,6 @@ def random_call(
 
 
 async def make(call: Call, http: str, address: str, key: str, session: aiohttp.ClientSession) -> Outcome:
-    """Make the call at the gateway with these addresses of its faces."""
     seconds = 0.005 * (1 + len(call.call_id) % 4) if call.leaves else 60.0
     try:
         async with asyncio.timeout(seconds):
@@ -144,7 +137,6 @@ def _prompt(call: Call) -> str:
 
 
 def request_of(call: Call) -> tuple[str, dict[str, Any]]:
-    """Return the path and the body."""
     text, tokens = _prompt(call), call.output_tokens
     model = "no-such-model" if call.kind == "unknown" else call.model
     messages = [{"role": "user", "content": text}]

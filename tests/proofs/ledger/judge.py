@@ -20,8 +20,6 @@ IMAGE_PRICE = 1100
 
 @dataclass
 class Account:
-    """Sums of one key."""
-
     calls: int = 0
     charged_calls: int = 0
     killed_calls: int = 0
@@ -43,8 +41,6 @@ class Account:
 
 @dataclass
 class Verdict:
-    """Result of a run."""
-
     accounts: list[Account]
     outcomes: Counter[Outcome] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)

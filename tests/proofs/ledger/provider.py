@@ -29,8 +29,6 @@ TOKEN = " a"  # one token of the common vocabularies
 
 @dataclass
 class Sent:
-    """Answers of one call."""
-
     requests: int = 0
     faults: int = 0
     complete: int = 0
@@ -43,8 +41,6 @@ class Sent:
 
 @dataclass
 class Provider:
-    """Running provider."""
-
     seed: int
     pause: float
     """Most seconds before a response."""

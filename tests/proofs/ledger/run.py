@@ -37,8 +37,6 @@ LARGE, SMALL = 10**12, 60_000
 
 @dataclass(frozen=True)
 class Plan:
-    """Extent of a run."""
-
     calls: int
     kills: int
     replicas: int
@@ -123,7 +121,6 @@ async def _make_all(plan: Plan, fleet: Fleet, secrets: list[str]) -> list[Made]:
 
 
 async def records_of(table: UsageRecords) -> dict[str, list[UsageRecord]]:
-    """Return all records by the id of the call."""
     found: defaultdict[str, list[UsageRecord]] = defaultdict(list)
     after = None
     while records := await table.page(CallFilter(datetime.fromtimestamp(0, UTC)), after, PAGE):

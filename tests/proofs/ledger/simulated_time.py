@@ -21,11 +21,9 @@ class SimulatedTime:
         self._all_sleep = asyncio.Event()
 
     def monotonic(self) -> float:
-        """Return the seconds since the start."""
         return self.seconds
 
     def now(self) -> datetime:
-        """Return the simulated time."""
         return START + timedelta(seconds=self.seconds)
 
     async def sleep(self, seconds: float) -> None:

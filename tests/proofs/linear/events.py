@@ -12,8 +12,6 @@ PAGE = pb.Citation(title="t", web=pb.WebSource(url="https://pages.test/1"), star
 
 @dataclass(frozen=True)
 class EventGrowth:
-    """One dimension in which a stream grows."""
-
     id: str
     events: Callable[[int], Events]
     """Size -> the events between the start and the finish."""

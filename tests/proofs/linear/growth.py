@@ -27,8 +27,6 @@ SMALLEST = 16
 
 @dataclass(frozen=True)
 class Growth:
-    """One dimension in which a document grows."""
-
     id: str
     document: Callable[[int], bytes]
     """Size -> the document. The size is the number of elements, members, events or characters, or the depth."""

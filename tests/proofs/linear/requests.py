@@ -22,7 +22,6 @@ class RequestGrowth:
     """Smaller of the two sizes whose times are compared."""
 
     def request(self, size: int) -> pb.GenerateRequest:
-        """Return the request of that size."""
         request = pb.GenerateRequest(model="m", max_output_tokens=100)
         self.grow(request, size)
         request.messages.append(_message(pb.ROLE_USER, "go on"))

@@ -59,7 +59,6 @@ class Caller(asyncio.Protocol):
 
 
 def request(face: str, model: str, address: str, *, stream: bool = True, **more: object) -> bytes:
-    """Return the request for the model in the face's format."""
     spoken = TEXT_FACES[face]
     raw = json.dumps(spoken.body(Request("go on"), model, stream=stream) | more).encode()
     head = "".join(

@@ -17,8 +17,6 @@ MakeCall = Callable[[], Awaitable[list[Caller]]]
 
 @dataclass(frozen=True)
 class Measured:
-    """Memory of the process."""
-
     id: str
     base: int  # before
     peak: int
@@ -40,7 +38,6 @@ class Sizes:
 
     @property
     def models(self) -> list[str]:
-        """Models of the provider in a run."""
         return [
             f"stream-{self.unread}-100",
             *(f"stream-{self.read}-{self.piece}{option}" for option in ("", "-uncounted")),
@@ -54,8 +51,6 @@ SMALL = Sizes(callers=25, unread=30, read=40, whole=128, piece=4000)
 
 @dataclass(frozen=True)
 class Run:
-    """One provider and one gateway."""
-
     provider: Provider
     gateway: Watched
     sizes: Sizes

@@ -33,14 +33,11 @@ def config(provider: Provider, models: Iterable[str], more: str = "") -> str:
 
 
 class Watched:
-    """A gateway whose memory is watched."""
-
     def __init__(self, running: Gateway) -> None:
         self.gateway = running
         self.url = running.url
 
     def reset(self) -> None:
-        """Reset the peak."""
         Path(f"/proc/{self.gateway.pid}/clear_refs").write_text("5")
 
     def peak_bytes(self) -> int:
@@ -48,7 +45,6 @@ class Watched:
         return self._status("VmHWM")
 
     def resident_bytes(self) -> int:
-        """Return the resident set."""
         return self._status("VmRSS")
 
     def _status(self, name: str) -> int:
@@ -68,6 +64,5 @@ async def until_quiet(provider: Provider, streams: int) -> None:
 
 @asynccontextmanager
 async def watched(text: str, directory: Path) -> AsyncGenerator[Watched, None]:
-    """Run the gateway of a config, until the context ends."""
     async with gateway(text, directory) as running:
         yield Watched(running)

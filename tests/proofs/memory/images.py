@@ -128,14 +128,12 @@ channels:
 
 
 def image_request(address: str) -> bytes:
-    """Return the request of an image call."""
     body = json.dumps({"model": "imgC-1", "prompt": "a lake"}).encode()
     head = f"POST /v1/images/generations HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {KEY}\r\n"
     return f"{head}content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body
 
 
 async def text_call(gateway: Watched) -> float:
-    """Return the latency of a small text call."""
     payload = request("chat", "small", urlsplit(gateway.url).netloc, stream=False)
     began = time.perf_counter()
     caller = await send(gateway.url, payload)
@@ -146,7 +144,6 @@ async def text_call(gateway: Watched) -> float:
 
 
 def p99(latencies: list[float]) -> float:
-    """Return the 99th percentile."""
     return sorted(latencies)[int(len(latencies) * 0.99)]
 
 

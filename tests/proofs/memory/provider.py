@@ -21,8 +21,6 @@ PATHS = {b"/chat/completions": "chat", b"/responses": "responses", b"/messages":
 
 @dataclass
 class Provider:
-    """The server, and its counts."""
-
     port: int = 0
     calls: Counter[str] = field(default_factory=Counter)  # by model
     sent: int = 0  # bytes of streams
@@ -36,7 +34,6 @@ class Provider:
             await self.closed.wait_for(lambda: self.open == 0)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer the requests of one connection."""
         with suppress(ConnectionError, asyncio.IncompleteReadError):
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
@@ -96,7 +93,6 @@ class Provider:
 
 @cache
 def gzipped(size: int) -> bytes:
-    """Return `size` blanks, compressed."""
     packer = zlib.compressobj(6, wbits=16 + zlib.MAX_WBITS)
     blanks = b" " * (1 << 20)
     return b"".join([packer.compress(blanks) for _ in range(size >> 20)]) + packer.flush()

@@ -13,8 +13,6 @@ _IMAGE = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAA
 
 @dataclass(frozen=True)
 class Call:
-    """Call of an operation."""
-
     path: str
     """As in the document."""
     body: dict[str, Any] | None = None

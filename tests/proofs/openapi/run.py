@@ -49,8 +49,6 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True)
 class Finding:
-    """Failed check of an operation."""
-
     operation: str
     text: str
 

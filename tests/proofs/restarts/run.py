@@ -43,7 +43,6 @@ class Callers:
         await self._send("POST", "/v1/chat/completions", self._chat_body(), self._budgeted)
 
     async def new_key(self) -> None:
-        """Create a key, and call another gateway with it."""
         made = await self._send("POST", "/admin/v1/keys", {"settings": {"name": f"key-{next(self._names)}"}})
         await self._send("POST", "/v1/chat/completions", self._chat_body(), made["secret"])
 
@@ -61,7 +60,6 @@ class Callers:
         await self._send("GET", f"/v1/videos/{made['id']}")
 
     async def usage(self) -> None:
-        """Read the usage of all keys."""
         await self._send("GET", "/admin/v1/usage")
 
     def _chat_body(self) -> dict[str, Any]:
@@ -88,8 +86,6 @@ KINDS: dict[str, Callable[[Callers], Awaitable[None]]] = {
 
 @dataclass(frozen=True)
 class Plan:
-    """Settings of a run."""
-
     restarts: int
     away_seconds: float = 0.0
     """Pause between the end of the server and its next start."""

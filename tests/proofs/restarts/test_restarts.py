@@ -31,14 +31,11 @@ async def test_no_call_fails_while_the_database_restarts(tmp_path: Path, postgre
 
 @dataclass
 class Pair:
-    """Two gateways on one database."""
-
     session: aiohttp.ClientSession
     urls: tuple[str, str]
     database: Postgres
 
     async def call(self, replica: int, method: str, path: str, body: object = None) -> tuple[int, Mapping[str, object]]:
-        """Call one of the gateways. Return the status, and the body."""
         url, headers = f"{self.urls[replica]}{path}", {**HEADERS, **BETA}
         async with self.session.request(method, url, json=body, headers=headers) as answer:
             found: Mapping[str, object] = await answer.json()

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Question:
-    """Question, and the passage that answers it."""
-
     id: str
     query: str
     answer: str

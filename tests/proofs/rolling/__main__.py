@@ -16,7 +16,6 @@ from tests.support.redis import RedisServer
 
 
 def report(old: Version, new: Version, outcome: Outcome) -> str:
-    """Return the figures of a run."""
     tally = outcome.tally
     lines = [
         f"from {old.name} to {new.name}, in {outcome.seconds:.0f} s",

@@ -26,8 +26,6 @@ TEXT_KINDS = (PLAIN, STREAM, RPC)
 
 @dataclass(frozen=True)
 class Callers:
-    """Callers of one address."""
-
     http: str
     grpc_address: str
     key: str

@@ -19,8 +19,6 @@ CALLER_LEFT = "499"
 
 @dataclass(frozen=True)
 class Plan:
-    """Versions and size of a run."""
-
     old: Version
     new: Version
     database: str
@@ -35,8 +33,6 @@ class Plan:
 
 @dataclass
 class Outcome:
-    """Calls and servers of a run."""
-
     tally: Tally
     served: Counter[str] = field(default_factory=Counter)
     """Requests that nginx passed, by replica and its number of starts."""
@@ -48,7 +44,6 @@ class Outcome:
 
 
 async def upgrade(plan: Plan, folder: Path) -> Outcome:
-    """Run the upgrade. Return all that the callers and the proxy have seen."""
     outcome, began = Outcome(Tally()), time.monotonic()
     config = folder / "umg.yaml"
     config.write_text(
@@ -81,7 +76,6 @@ async def _start(replica: Replica, version: Version) -> None:
 
 
 async def _replace(replica: Replica, plan: Plan, outcome: Outcome, log: Path) -> None:
-    """Replace one gateway by the new version."""
     stopped = time.monotonic()
     outcome.exits.append(await replica.stop())
     outcome.drain_seconds.append(time.monotonic() - stopped)

@@ -27,8 +27,6 @@ def upgrade() -> None:
 
 @dataclass(frozen=True)
 class Version:
-    """Version of the gateway that processes run."""
-
     name: str
     tree: Path | None
     """Folder of its sources; None for the installed ones."""

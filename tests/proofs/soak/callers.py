@@ -33,8 +33,6 @@ OWN = (("grpc.use_local_subchannel_pool", 1),)
 
 
 class Outcome(Enum):
-    """Outcome of a call."""
-
     RIGHT = "right"
     """The complete right answer."""
     CUT = "cut off"

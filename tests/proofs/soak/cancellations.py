@@ -87,8 +87,6 @@ async def leave_grpc(
 
 @dataclass(frozen=True)
 class CancelledCalls:
-    """Observations of the run."""
-
     count: int
     during: int  # most calls in flight at the provider
     seconds: float  # from the last caller that left until no call was in flight at the provider
@@ -99,7 +97,6 @@ class CancelledCalls:
 
 
 async def run_cancellations(count: int, directory: Path, seed: int = 0) -> CancelledCalls:
-    """Run the test."""
     async with provider() as running, gateway(config(running), directory) as target:
         usual = statistics.median(called.seconds for called in await _call_all(target))
         before = await target.until(lambda figures: figures.clients == 0, PATIENCE_SECONDS)
@@ -139,7 +136,6 @@ async def _call_all(target: Gateway) -> Sequence[CallResult]:
 
 
 def report(seen: CancelledCalls) -> Report:
-    """Return the figures and their verdicts."""
     abandoned = sum(count.left for count in seen.counts.orders.values())
     wrong = [called for called in seen.answers if called.outcome is not Outcome.RIGHT]
     rows = [

@@ -36,8 +36,6 @@ class Figures:
 
 @dataclass(frozen=True)
 class Gateway:
-    """Running gateway."""
-
     served: Served
 
     @property
@@ -153,7 +151,6 @@ LISTEN = "0A"
 
 @asynccontextmanager
 async def gateway(config: str, directory: Path) -> AsyncGenerator[Gateway, None]:
-    """Yield the gateway of a config, until the context ends."""
     file = directory / "gateway.yaml"
     file.write_text(config)
     environment = {"UMG_API_KEY": KEY}

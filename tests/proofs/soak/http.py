@@ -115,14 +115,12 @@ class Client:
         return (await loop.create_connection(Connection, self._host, self._port))[1]
 
     def close(self) -> None:
-        """Close all idle connections."""
         while self._idle:
             self._idle.pop().close()
 
 
 @asynccontextmanager
 async def client(host: str, port: int, patience: float) -> AsyncGenerator[Client, None]:
-    """Yield a client, until the context ends."""
     made = Client(host, port, patience)
     try:
         yield made

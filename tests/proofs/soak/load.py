@@ -16,8 +16,6 @@ SHOWN = 5
 
 @dataclass
 class Tally:
-    """Outcomes of many calls."""
-
     counts: Counter[Outcome] = field(default_factory=Counter)
     by_question: dict[str, Counter[Outcome]] = field(default_factory=dict)
     seconds: dict[Outcome, list[float]] = field(default_factory=dict)
@@ -26,7 +24,6 @@ class Tally:
     ended: float = 0.0  # when the last call was answered
 
     def note(self, called: CallResult) -> None:
-        """Count a call."""
         outcome = called.outcome
         self.counts[outcome] += 1
         self.by_question.setdefault(called.question.id, Counter())[outcome] += 1

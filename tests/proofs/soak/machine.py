@@ -30,7 +30,6 @@ class Spent(NamedTuple):
 
 
 def cpu_seconds(process: int) -> float:
-    """Return the processor seconds of a process."""
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2].split()
     return sum(map(int, fields[11:13])) / TICKS
 

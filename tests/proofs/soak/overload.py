@@ -55,8 +55,6 @@ channels:
 
 @dataclass(frozen=True)
 class Case:
-    """Overloaded resource."""
-
     name: str
     title: str
     callers: int  # whose calls together reach the capacity
@@ -85,8 +83,6 @@ CASES = (
 
 @dataclass(frozen=True)
 class Plan:
-    """Seconds of each part."""
-
     ramp: float = 5
     half: float = 15  # at half of the capacity, for the times that the others are compared with
     onset: float = 1  # of the overload, during which the gateway detects it
@@ -95,8 +91,6 @@ class Plan:
 
 @dataclass
 class Health:
-    """Answers to the health checks."""
-
     probes: int = 0
     failed: int = 0
     slowest: float = 0.0
@@ -134,8 +128,6 @@ async def polled_health(url: str) -> AsyncGenerator[Health, None]:
 
 @dataclass(frozen=True)
 class Overloaded:
-    """Observations of the run."""
-
     case: Case
     capacity: float
     half: Tally
@@ -150,7 +142,6 @@ class Overloaded:
 
 
 async def overloaded(case: Case, directory: Path, plan: Plan, seed: int = 0) -> Overloaded:
-    """Run one case."""
     async with (
         provider() as running,
         gateway(_filled(case, running), directory) as target,
@@ -206,7 +197,6 @@ async def _afterwards(make_call: MakeCall, seed: int) -> tuple[float, Sequence[C
 
 
 def report(seen: Overloaded) -> Report:
-    """Return the figures and their verdicts."""
     much, half = seen.much, seen.half
     usual, slow = (tally.percentile(Outcome.RIGHT, 0.99) for tally in (half, much))
     refused, refusal = much.counts[Outcome.REFUSED], much.percentile(Outcome.REFUSED, 0.99)

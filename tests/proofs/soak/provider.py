@@ -16,14 +16,11 @@ ENDING_SECONDS = 20
 
 @dataclass(frozen=True)
 class ProviderCounts:
-    """Counts of the provider's callers."""
-
     open: int  # connections
     orders: dict[str, Count] = field(default_factory=dict)
 
     @property
     def under_way(self) -> int:
-        """Calls that are being answered."""
         return sum(count.under_way for count in self.orders.values())
 
     def calls(self, order: str) -> int:
@@ -32,8 +29,6 @@ class ProviderCounts:
 
 @dataclass(frozen=True)
 class Provider:
-    """Process of the provider."""
-
     root: str
     process: asyncio.subprocess.Process
 
@@ -42,7 +37,6 @@ class Provider:
         return f"{self.root}/{order}/v1"
 
     async def counts(self) -> ProviderCounts:
-        """Return the present counts."""
         async with aiohttp.ClientSession() as session, session.get(f"{self.root}/-/counts") as answer:
             counts = await answer.json()
         return ProviderCounts(counts["open"], {order: Count(**count) for order, count in counts["orders"].items()})
@@ -75,7 +69,6 @@ class Watch:
     most: int = 0
 
     async def look(self, running: Provider) -> None:
-        """Sample until cancelled."""
         while True:
             self.most = max(self.most, (await running.counts()).under_way)
             await asyncio.sleep(0.05)
@@ -83,7 +76,6 @@ class Watch:
 
 @asynccontextmanager
 async def provider() -> AsyncGenerator[Provider, None]:
-    """Run the provider until the context ends."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "tests.support.providers.faulty"),
         stdin=asyncio.subprocess.PIPE,

@@ -50,7 +50,6 @@ QUESTIONS = (
 
 
 def nonce(chance: random.Random) -> str:
-    """Return a nonce that no other call has."""
     return "".join(chance.choices(LETTERS, k=16))
 
 
@@ -80,7 +79,6 @@ def right(question: Question, nonce: str) -> str:
 
 
 def path(question: Question, model: str) -> str:
-    """Return the path of the question over HTTP."""
     match question.format:
         case "embeddings":
             return "/v1/embeddings"
@@ -93,7 +91,6 @@ def path(question: Question, model: str) -> str:
 
 
 def body(question: Question, model: str, prompt: str) -> bytes:
-    """Return the body of the question over HTTP."""
     return json.dumps(_body(question, model, prompt)).encode()
 
 
@@ -125,7 +122,6 @@ def rerank(model: str, prompt: str) -> pb.RerankRequest:
 
 
 def make_images(question: Question, model: str, prompt: str) -> pb.GenerateImageRequest:
-    """Return the request for the images of a question."""
     request, count = pb.GenerateImageRequest(model=model, prompt=prompt), COUNT if question.stream else 1
     if question.format != IMAGE:
         request.response_format = pb.IMAGE_RESPONSE_FORMAT_B64_JSON

@@ -254,7 +254,6 @@ def packed_vectors(of: Iterable[bytes]) -> ReceivedAnswer:
 
 
 def ranking(of: list[tuple[int, float]]) -> ReceivedAnswer:
-    """Return a ranking as text."""
     return ReceivedAnswer(" ".join(f"{index}:{score:.3f}" for index, score in of), "stop", True)
 
 

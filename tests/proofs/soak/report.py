@@ -18,8 +18,6 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Report:
-    """Result of one run."""
-
     title: str
     verdicts: Sequence[Verdict]
     notes: Sequence[str] = ()

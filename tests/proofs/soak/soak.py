@@ -68,8 +68,6 @@ CHANNEL = """
 
 @dataclass(frozen=True)
 class Plan:
-    """Duration and load of a run."""
-
     seconds: float
     rate: float | None = None
     """Calls per second; None is `SHARE` of the machine's capacity."""
@@ -123,8 +121,6 @@ def _fault(question: Question, lane: str, nonce: str) -> Fault:
 
 @dataclass(frozen=True)
 class Soaked:
-    """Observations of the run."""
-
     capacity: float | None  # right answers per second that the machine reached
     busy: Spent
     rate: float
@@ -139,7 +135,6 @@ class Soaked:
 
 
 async def soaked(plan: Plan, directory: Path) -> Soaked:
-    """Run the test."""
     async with provider() as running, gateway(config(running), directory) as target:
         capacity = None
         if plan.rate is None:
@@ -164,7 +159,6 @@ async def soaked(plan: Plan, directory: Path) -> Soaked:
 
 
 def report(seen: Soaked) -> Report:
-    """Return the figures and their verdicts."""
     tally, counts = seen.tally, seen.tally.counts
     whole = tally.calls - counts[Outcome.CUT]
     share = counts[Outcome.RIGHT] / max(whole, 1)

@@ -35,7 +35,6 @@ class Report:
         return f"{','.join(self.by) or 'total':<42}{self.span}{''.join(f', {each}' for each in filters)}"
 
     def request(self, page_size: int) -> pb.ListUsageRequest:
-        """Return the request of the first page."""
         request = pb.ListUsageRequest(
             start_time=_timestamp(self.since),
             end_time=_timestamp(self.until),
@@ -52,8 +51,6 @@ class Report:
 
 @dataclass
 class Measured:
-    """Entries and times of the pages of a report."""
-
     report: Report
     entries: int = 0
     seconds: list[float] = field(default_factory=list)
@@ -94,7 +91,6 @@ def reports(end: datetime) -> Iterator[Report]:
 
 
 async def pages(report: UsageReport, request: pb.ListUsageRequest) -> AsyncGenerator[pb.ListUsageResponse]:
-    """Yield the pages of a report."""
     while True:
         page = await report.list(request)
         yield page

@@ -18,15 +18,11 @@ class Server(Protocol):
     def url(self) -> str: ...
 
     @property
-    def headers(self) -> dict[str, str]:
-        """Headers with a valid key."""
-        ...
+    def headers(self) -> dict[str, str]: ...
 
 
 @dataclass(frozen=True)
 class Reply:
-    """Response of the gateway to a request of a test."""
-
     status: int
     headers: CIMultiDictProxy[str]
     text: str
@@ -39,8 +35,6 @@ class Reply:
 
 @dataclass(frozen=True)
 class ApiClient:
-    """HTTP client of one gateway, with a connection to it."""
-
     server: Server
     session: aiohttp.ClientSession
 

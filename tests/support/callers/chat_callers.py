@@ -49,11 +49,7 @@ class ChatResult(CallResult):
 
 
 class ChatCaller(Protocol):
-    """Caller of chat completions over one transport."""
-
-    async def call(self, body: bytes, key: str | None = KEY, **headers: str) -> ChatResult:
-        """Call the model. Return its response, or the error."""
-        ...
+    async def call(self, body: bytes, key: str | None = KEY, **headers: str) -> ChatResult: ...
 
     def deltas(self, body: bytes, key: str | None = KEY) -> AsyncGenerator[str, None]:
         """Yield the text of a streamed answer. Closing the generator closes the call."""

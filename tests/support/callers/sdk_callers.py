@@ -20,15 +20,11 @@ from tests.support.callers.requests import Json, Request, Turn
 
 
 class SdkCaller(Protocol):
-    """Caller with one SDK, for one address and model."""
-
     async def call(self, request: Request, previous: Turn | None = None) -> Answer:
         """Call the model and return its response. `previous`: the response whose tool calls the caller has run."""
         ...
 
-    async def stream(self, request: Request, previous: Turn | None = None) -> Answer:
-        """Call the model with streaming, and return the aggregated answer."""
-        ...
+    async def stream(self, request: Request, previous: Turn | None = None) -> Answer: ...
 
 
 @asynccontextmanager
@@ -63,8 +59,6 @@ def sendable(value: Any, *more: str) -> Any:
 
 @dataclass
 class ChatCaller:
-    """Caller with AsyncOpenAI.chat.completions."""
-
     sdk: openai.AsyncOpenAI
     model: str
 
@@ -110,8 +104,6 @@ class ChatCaller:
 
 @dataclass
 class ResponsesCaller:
-    """Caller with AsyncOpenAI.responses."""
-
     sdk: openai.AsyncOpenAI
     model: str
 
@@ -163,8 +155,6 @@ class ResponsesCaller:
 
 @dataclass
 class MessagesCaller:
-    """Caller with AsyncAnthropic.messages."""
-
     sdk: anthropic.AsyncAnthropic
     model: str
 
@@ -208,8 +198,6 @@ class MessagesCaller:
 
 @dataclass
 class NativeCaller:
-    """Caller with genai.Client.aio.models."""
-
     sdk: genai.Client
     model: str
 

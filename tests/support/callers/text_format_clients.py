@@ -49,7 +49,6 @@ class TextClient:
         return self.encode(request, model, previous) | (self.streaming if stream else self.whole)
 
     def is_error(self, body: bytes) -> bool:
-        """Return whether an error body has the form of the format's errors."""
         value, (outer, inner) = json.loads(body), self.error_fields
         if not inner:
             return set(value) == outer and isinstance(value["error"], str)

@@ -147,7 +147,6 @@ TRANSPORTS = ("http, in process", "http, in process, copied", "http, apart", "gr
 async def open_transport(
     name: str, config: str | Config, data: Path
 ) -> AsyncGenerator[HttpTransport | GrpcTransport, None]:
-    """Run a gateway with this config. Yield the transport `name` to it."""
     config = parse(config, "test.yaml", {}) if isinstance(config, str) else config
     await create_database(data)
     async with AsyncExitStack() as stack:

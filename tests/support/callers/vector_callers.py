@@ -104,7 +104,6 @@ def given(fields: Mapping[str, object]) -> Json:
 
 
 def path_of(by: str, model: str) -> str:
-    """Return the HTTP path for a format and a model."""
     match by:
         case "native_embedding":
             return f"/v1beta/models/{model}:embedContent"

@@ -29,13 +29,11 @@ def with_payload(data: bytes, change: Callable[[bytes], bytes]) -> bytes:
 
 
 def event(name: str, payload: Json) -> bytes:
-    """Return the frame of an event with a JSON payload."""
     body = compact(payload).encode()
     return frame(body, event_type=name, content_type="application/json", message_type="event")
 
 
 def exception(name: str, message: str) -> bytes:
-    """Return the frame of an exception that ends a stream."""
     return event_or_exception(name, {"message": message})
 
 

@@ -34,7 +34,6 @@ class Provider(FakeProvider):
 
     @property
     def base_url(self) -> str:
-        """The `base_url` of a channel to this provider."""
         return f"{self.url}/v1"
 
     async def answer(self, request: web.Request, received: ReceivedRequest) -> web.StreamResponse:

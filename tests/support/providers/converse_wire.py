@@ -33,7 +33,6 @@ def error_frame(message: str) -> bytes:
 
 
 def signature(thinking: str) -> str:
-    """Return the signature of reasoning."""
     return sign(f"converse {thinking}")
 
 

@@ -255,7 +255,6 @@ def _turn_of_calls(merged: list[tuple[str, list[Json]]]) -> list[Json]:
 
 
 def _marks(value: Any) -> int:
-    """Return the number of cache marks in a body."""
     if isinstance(value, list):
         return sum(_marks(each) for each in value)
     if not isinstance(value, dict):

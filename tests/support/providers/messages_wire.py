@@ -24,7 +24,6 @@ def event(data: Json) -> bytes:
 
 
 def signature(thinking: str) -> str:
-    """Return the signature of a thinking block."""
     return sign(f"messages {thinking}")
 
 

@@ -32,7 +32,6 @@ ECHOED = {
 
 
 def whole(request: ScenarioRequest, answer: Answer, body: Json, name: str) -> Json:
-    """Return the finished response."""
     response: Json = {"id": name, "object": "response", "created_at": CREATED, "completed_at": CREATED + 2}
     response |= {"status": "completed", "background": False, "error": None, "incomplete_details": None}
     response |= {"model": request.model, "service_tier": "default"}

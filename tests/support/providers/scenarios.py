@@ -163,8 +163,6 @@ class Media:
 
 @dataclass(frozen=True)
 class Result:
-    """The result of a tool."""
-
     name: str
     text: str
     failed: bool = False
@@ -178,8 +176,6 @@ class Result:
 
 @dataclass(frozen=True)
 class ScenarioRequest:
-    """The fields of a request that the scenarios use."""
-
     model: str = ""
     stream: bool = False
     system: str = ""
@@ -231,7 +227,6 @@ def turns(conversation: list[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
 
 
 def answer_to(request: ScenarioRequest) -> Answer | Failure:
-    """Return the scenario's answer to this request."""
     name = request.scenario
     if name in ERRORS:
         return ERRORS[name]

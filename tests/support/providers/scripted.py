@@ -15,8 +15,6 @@ Script = Callable[[web.Request, "Scripted"], Awaitable[web.StreamResponse]]
 
 @dataclass
 class Call:
-    """Call as the scripted provider received it."""
-
     key: str
     body: Json
     left: asyncio.Event = field(default_factory=asyncio.Event)  # the gateway closed the call before it was answered
@@ -35,7 +33,6 @@ class Scripted(FakeProvider):
 
     @property
     def base_url(self) -> str:
-        """The `base_url` of a channel to this provider."""
         return f"{self.url}/v1"
 
     async def answer(self, request: web.Request, received: ReceivedRequest) -> web.StreamResponse:

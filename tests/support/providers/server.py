@@ -92,7 +92,6 @@ class FakeProvider:
         raise NotImplementedError
 
     def refuse(self, refused: RefusedError) -> web.StreamResponse:
-        """Return the response to a request that the provider refuses."""
         raise refused
 
 

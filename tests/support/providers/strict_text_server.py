@@ -80,7 +80,6 @@ class Provider(FakeProvider):
 
     @property
     def base_url(self) -> str:
-        """The `base_url` of a channel to this provider."""
         return self.url + self.format.base_path
 
     async def answer(self, request: web.Request, received: ReceivedRequest) -> web.StreamResponse:

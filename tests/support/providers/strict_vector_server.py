@@ -58,7 +58,6 @@ class Provider(FakeProvider):
 
     @property
     def base_url(self) -> str:
-        """The `base_url` of a channel to this provider."""
         return self.url + self.format.base_path
 
     async def until(self, reached: Callable[[], bool]) -> None:

@@ -10,7 +10,6 @@ from tests.support.providers.strict_vector_server import Provider
 
 
 def provider(name: str) -> AbstractAsyncContextManager[Provider]:
-    """Return the provider with this name in the table."""
     return serve_provider(Provider(strict_fake(name)()))
 
 

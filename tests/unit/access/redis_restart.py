@@ -27,8 +27,6 @@ SECONDS, RESTART_AFTER, AWAY_SECONDS, STALL_SECONDS = 25.0, 5.0, 1.0, 0.25
 
 @dataclass
 class Process:
-    """Limits of one gateway process."""
-
     presence: Presence
     requests: RequestLimits
     calls: SharedConcurrencyLimits

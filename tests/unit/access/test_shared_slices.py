@@ -47,7 +47,6 @@ async def admitted(limits: SharedRequestLimits, calls: int, limit: int) -> int:
 
 
 async def leased(redis: Redis) -> dict[str, str]:
-    """Return the slices that Redis has."""
     fields: dict[bytes, bytes] = await redis.run(lambda client: client.hgetall(RATE_KEY_PREFIX + KEY))
     return {name.decode(): value.decode() for name, value in fields.items() if name.startswith(b"l")}
 

@@ -65,7 +65,6 @@ class Setting:
             return response.status
 
     async def models(self, served: Served) -> list[str]:
-        """Return the listed model ids."""
         headers = {"authorization": f"Bearer {KEY}"}
         async with self.session.get(f"{served.http}/v1/models", headers=headers) as response:
             return [model["id"] for model in (await response.json())["data"]]

@@ -214,7 +214,6 @@ async def until_served(served: Served, files: CertificateFiles) -> None:
 
 
 async def expiry(served: Served, files: CertificateFiles) -> dict[str, float]:
-    """Return the metrics of TLS."""
     async with session(files.client_context()) as client, client.get(f"{served.url}/metrics") as answer:
         found = re.findall(r"^(umg_tls_\w+) (\S+)$", await answer.text(), re.MULTILINE)
     return {name: float(value) for name, value in found}

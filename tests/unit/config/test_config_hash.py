@@ -28,8 +28,6 @@ def test_the_same_settings_have_the_same_hash() -> None:
 
 @dataclass(frozen=True)
 class Change:
-    """Change of the text of a config."""
-
     id: str
     old: str
     new: str

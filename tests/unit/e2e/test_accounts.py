@@ -37,7 +37,6 @@ def text_part(text: str) -> pb.Part:
 
 
 def answered(response_id: str, *parts: pb.Part) -> pb.GenerateResponse:
-    """Return the response of a provider."""
     message = pb.Message(role=pb.ROLE_ASSISTANT, parts=parts)
     made = pb.GenerateResponse(
         response_id=response_id,
@@ -51,8 +50,6 @@ def answered(response_id: str, *parts: pb.Part) -> pb.GenerateResponse:
 
 @dataclass
 class Provider(RecordingProvider):
-    """One account of providers of all formats."""
-
     result: pb.GenerateResponse = field(default_factory=lambda: answered("resp_1", text_part("Hello")))
 
     def __post_init__(self) -> None:
@@ -70,8 +67,6 @@ class Provider(RecordingProvider):
 
 @dataclass
 class Caller:
-    """Caller with its key."""
-
     gateway: Running
     session: aiohttp.ClientSession
     key: str = KEY

@@ -251,7 +251,6 @@ async def test_only_the_model_s_own_text_is_a_summary(replicas: Replicas, case: 
 
 
 async def written_record(caller: HttpCaller, request_id: str) -> Json:
-    """Return the record of a call, once it is written."""
     url, headers = f"{caller.url}/admin/v1/requests/{request_id}", {"authorization": f"Bearer {caller.key}"}
     async with asyncio.timeout(60):
         while True:

@@ -41,7 +41,6 @@ class Load:
     is_over: bool = False
 
     async def call_until_over(self, number: int) -> None:
-        """Call as one caller."""
         for turn in itertools.count():
             if self.is_over:
                 return

@@ -38,8 +38,6 @@ WRONG = {"authorization": "Bearer sk-umg-wrong"}
 
 @dataclass(frozen=True)
 class Served:
-    """Gateway with a stored file."""
-
     gateway: Running
     http: str  # of a face in this process, or of one over a socket
     blob: Blob

@@ -71,8 +71,6 @@ def config(url: str, guards: str, more: str = "") -> str:
 
 @dataclass
 class Gateway:
-    """Gateway with a guarded model, and its provider."""
-
     running: Running
     session: aiohttp.ClientSession
     provider: Provider
@@ -108,7 +106,6 @@ async def gateway(
 
 
 def deltas(stream: str) -> list[Json]:
-    """Return the deltas of a stream of chat."""
     chunks = [json.loads(line[6:]) for line in stream.splitlines() if line.startswith("data: {")]
     return [choice["delta"] for chunk in chunks for choice in chunk["choices"]]
 
@@ -428,7 +425,6 @@ class Rewriter(rpc.GuardServiceServicer):
 
 @asynccontextmanager
 async def served(guard: rpc.GuardServiceServicer) -> AsyncGenerator[str, None]:
-    """Serve a guard. Yield its address."""
     server = grpc.aio.server()
     rpc.add_GuardServiceServicer_to_server(guard, server)
     port = server.add_insecure_port("127.0.0.1:0")

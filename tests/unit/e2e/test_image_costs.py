@@ -75,8 +75,6 @@ async def records(data: Path, *request_ids: str) -> list[UsageRecord]:
 
 @dataclass(frozen=True)
 class Charge:
-    """Call, and its images and its cost in micro-credits."""
-
     id: str
     images: int
     micro_credits: int

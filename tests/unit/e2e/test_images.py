@@ -43,8 +43,6 @@ PICTURE = pb.ImageInput(data=picture())
 
 @dataclass(frozen=True)
 class Caller:
-    """Caller of a gateway over a socket."""
-
     gateway: Running
     images: "rpc.ImageServiceAsyncStub"
     metadata: tuple[tuple[str, str], ...]
@@ -75,8 +73,6 @@ async def caller(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Cal
 
 @dataclass(frozen=True)
 class Size:
-    """Request, and the size and type of its images."""
-
     id: str
     model: str
     width: int

@@ -65,7 +65,6 @@ class Served:
         return [str(each).replace("\\n", "\n") for each in self.providers[name].bodies]
 
     async def record(self, answer: HttpAnswer) -> Json:
-        """Return the record of a call, once it is written."""
         url = f"{self.caller.url}/admin/v1/requests/{answer.headers['x-request-id']}"
         async with asyncio.timeout(60):
             while True:

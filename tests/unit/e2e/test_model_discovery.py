@@ -23,8 +23,6 @@ ROWS = [
 
 @dataclass
 class Listing(Scripted):
-    """Provider of chat with a list of models."""
-
     rows: list[dict[str, Any]] = field(default_factory=lambda: list(ROWS))
     status: int = 200
 

@@ -35,8 +35,6 @@ END = b"data: end\n\n"
 
 
 class Body(msgspec.Struct):
-    """Body of a request."""
-
     model: str
     prompt: str
     stream: bool = False

@@ -54,7 +54,6 @@ class Owned:
 
 
 async def post(gate: Gate, path: str, body: Mapping[str, Any], request_id: str = "") -> dict[str, Any]:
-    """Call as the owner. Return the response."""
     headers = gate.headers(OWNER) | ({"x-request-id": request_id} if request_id else {})
     async with gate.session.post(path, json=body, headers=headers) as answer:
         assert answer.status == 200, await answer.text()
@@ -63,7 +62,6 @@ async def post(gate: Gate, path: str, body: Mapping[str, Any], request_id: str =
 
 
 async def make_response(gate: Gate) -> str:
-    """Return the id of a new stored response."""
     return str((await post(gate, "/v1/responses", {"model": TEXT, "input": "Hi"}))["id"])
 
 
@@ -234,7 +232,6 @@ async def test_a_route_has_no_object_of_another_caller(gate: Gate, route: Route)
 
 
 def without_request_id(answer: tuple[int, str]) -> tuple[int, str]:
-    """Return the response without the id of its call."""
     return answer[0], re.sub(r"req_[\w-]+", "", answer[1])
 
 

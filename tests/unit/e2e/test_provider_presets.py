@@ -23,8 +23,6 @@ KEY = "key-of-the-vendor-0123456789"
 
 @dataclass(frozen=True)
 class Vendor:
-    """Vendor as its documentation describes it."""
-
     path: str
     """Path of its base URL."""
     model: str

@@ -116,15 +116,12 @@ async def test_a_call_is_charged_by_the_terms_of_its_answer(case: Called, stream
 
 
 class Charged(NamedTuple):
-    """Cost of a call in its record, with the conditions and the units of its prices."""
-
     credits: str
     price_conditions: list[str]
     units: set[int]
 
 
 async def charged(case: Called, data: Path, *, streamed: bool) -> Charged:
-    """Return the cost of a call of the case."""
     async with gateway_of(case, data) as gateway:
         body = {"model": case.model, "messages": HI, "max_tokens": 9, "stream": streamed}
         headers = {"authorization": f"Bearer {gateway.key}", "x-request-id": "rated"}

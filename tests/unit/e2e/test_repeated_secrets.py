@@ -76,7 +76,6 @@ class Repeating:
     notified: list[str] = field(default_factory=list)
 
     async def receive(self, request: web.Request) -> web.Response:
-        """Receive a notification of a task."""
         self.notified.append(f"{dict(request.headers)} {await request.text()}")
         return web.Response()
 
@@ -99,8 +98,6 @@ class Repeating:
 
 @dataclass(frozen=True)
 class World:
-    """Gateway, its provider, and a client."""
-
     gateway: Running
     provider: Repeating
     session: ClientSession
@@ -109,7 +106,6 @@ class World:
     """URL to which the gateway sends notifications."""
 
     async def check_operators_views(self) -> None:
-        """Check the records, the channels and the metrics."""
         for path in ("/admin/v1/requests", "/admin/v1/channels", "/metrics"):
             async with self.session.get(path) as response:
                 assert response.status == 200

@@ -192,7 +192,6 @@ async def test_a_failure_after_the_headers_is_an_event_with_code_and_retry_hint(
 
 
 def last_error(face: Face, text: str) -> dict[str, Any]:
-    """Return the error object in the last event of a stream."""
     if face.id == "native array":
         return dict(json.loads(text)[-1]["error"])
     last = [line for line in text.splitlines() if line.startswith("data: {")][-1]

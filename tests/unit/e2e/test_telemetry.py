@@ -50,8 +50,6 @@ CHAT: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": S
 
 
 class Setting:
-    """Running gateway with its provider."""
-
     def __init__(self, gateway: Running, provider: EveryOperation, session: aiohttp.ClientSession) -> None:
         self.gateway, self.provider, self.session = gateway, provider, session
 
@@ -151,7 +149,6 @@ async def test_attempts_of_images_and_videos_have_the_names_of_their_operations(
 
 
 async def _make_video(made: Setting) -> str:
-    """Return the id of a finished video task."""
     async with made.session.post(
         f"{made.gateway.url}/v1/videos", json={"model": "clips-1", "prompt": SECRET}
     ) as answer:

@@ -37,7 +37,6 @@ class Provider(FakeProvider):
 
     @property
     def base_url(self) -> str:
-        """The `base_url` of a channel to this provider."""
         return f"{self.url}/v1"
 
     async def answer(self, request: web.Request, received: ReceivedRequest) -> web.StreamResponse:
@@ -65,8 +64,6 @@ class Provider(FakeProvider):
 
 @dataclass(frozen=True)
 class Answer:
-    """Answer that a caller of messages received."""
-
     status: int
     body: dict[str, Any]
     headers: Mapping[str, str]
@@ -83,8 +80,6 @@ class Answer:
 
 @dataclass(frozen=True)
 class Caller:
-    """Caller of a gateway with one model."""
-
     gateway: Running
     session: aiohttp.ClientSession
     key: str = KEY
@@ -143,7 +138,6 @@ async def setting(tmp_path: Path) -> AsyncGenerator[Setting, None]:
 
 
 def texts_of(body: Mapping[str, Any]) -> list[str]:
-    """Return the texts of the turns."""
     texts = []
     for turn in body["messages"]:
         content = turn["content"]

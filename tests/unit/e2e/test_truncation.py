@@ -25,8 +25,6 @@ TOOL = {"type": "function", "name": "get_weather", "parameters": {"type": "objec
 
 @dataclass
 class Served:
-    """Gateway in front of a provider of each format."""
-
     caller: HttpCaller
     providers: dict[str, Provider]
 

@@ -53,7 +53,6 @@ async def total(database: str, data: Path) -> int:
 
 
 async def post(url: str, key: str, body: dict[str, Any], request_id: str, path: str = "/v1/chat/completions") -> str:
-    """Return the whole response, of status 200."""
     headers = {"authorization": f"Bearer {key}", "x-request-id": request_id}
     async with aiohttp.ClientSession() as session, session.post(url + path, json=body, headers=headers) as answer:
         text = await answer.text()

@@ -34,8 +34,6 @@ def picture() -> bytes:
 
 @dataclass(frozen=True)
 class Case:
-    """A submission by an entry."""
-
     entry: "pb.VideoEntry.ValueType"
     model: str
     parameters: dict[str, Any] = field(default_factory=dict)
@@ -60,7 +58,6 @@ CASES = [
 
 
 async def ended(videos: HttpVideo, task: ProviderTask) -> ProviderStatus:
-    """Poll a task until it has ended."""
     async with asyncio.timeout(120):
         while True:
             status = (await videos.poll([task], SECONDS))[task.id]

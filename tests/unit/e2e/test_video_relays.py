@@ -140,8 +140,6 @@ class Relay:
 
 @dataclass(frozen=True)
 class Caller:
-    """Caller with a budget, at a gateway before the relay."""
-
     gateway: Running
     relay: Relay
     key_id: str

@@ -23,8 +23,6 @@ IMAGE, CLIP = "https://example.com/a.png", "https://example.com/a.mp4"
 
 @dataclass(frozen=True)
 class Call:
-    """Call of one entry, and the body that the provider gets."""
-
     id: str
     path: str
     body: Mapping[str, Any]

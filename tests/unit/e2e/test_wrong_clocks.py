@@ -54,7 +54,6 @@ class World:
             return response.status, (await response.json())["reasons"]
 
     async def polls(self) -> float:
-        """Return the number of polls of the wrong replica."""
         async with self.session.get(f"{self.wrong.http}/metrics") as response:
             return sum(map(float, POLLS.findall(await response.text())))
 
@@ -87,7 +86,6 @@ class World:
             return float(await session.scalar(select(last)) or 0) / 1e6
 
     async def until_all(self, *states: int) -> None:
-        """Poll all tasks until each is in one of the states."""
         async with asyncio.timeout(60):
             while (await self.states()).keys() - set(states):
                 await self.make_due()

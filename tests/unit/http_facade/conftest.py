@@ -168,8 +168,6 @@ class Service(rpc.GenerationServiceServicer, rpc.ModelServiceServicer):
 
 @dataclass(frozen=True)
 class Face:
-    """Running facade."""
-
     port: int
     client: aiohttp.ClientSession
     service: Service

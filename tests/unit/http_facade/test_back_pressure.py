@@ -28,8 +28,6 @@ def chunk(text: str) -> bytes:
 
 @dataclass
 class Flood:
-    """Provider with an endless answer."""
-
     url: str = ""
     sent: int = 0
     began: asyncio.Event = field(default_factory=asyncio.Event)

@@ -35,8 +35,6 @@ def framed(message: bytes, flags: int = 0) -> bytes:
 
 @dataclass
 class Answer:
-    """Answer of a call, in either encoding."""
-
     status: int
     headers: Mapping[str, str]
     body: bytes

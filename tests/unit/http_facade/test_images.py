@@ -91,8 +91,6 @@ def _events(*events: pb.ImageEvent) -> pb.StreamGenerateImageResponse:
 
 @dataclass(frozen=True)
 class Reply:
-    """A response, with its body."""
-
     status: int
     headers: Any
     body: bytes
@@ -104,8 +102,6 @@ class Reply:
 
 @dataclass(frozen=True)
 class Face:
-    """Running facade."""
-
     url: str
     client: aiohttp.ClientSession
     service: Service

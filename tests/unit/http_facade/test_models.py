@@ -352,8 +352,6 @@ channels: [{{name: c, protocols: [chat], base_url: "http://127.0.0.1:1", api_key
 
 @dataclass
 class Pages:
-    """Client of a gateway, which walks through its pages."""
-
     gateway: Running
     session: aiohttp.ClientSession
     seen: list[list[str]] = field(default_factory=list)

@@ -24,7 +24,6 @@ def request_bytes(model: str, version: bytes = b"1.1") -> bytes:
 
 
 def text_of(events: bytes) -> str:
-    """Return the text that a chat client aggregates."""
     chunks = [json.loads(line[6:]) for line in events.split(b"\n") if line.startswith(b"data: {")]
     return "".join(choice["delta"].get("content") or "" for chunk in chunks for choice in chunk.get("choices", ()))
 
@@ -240,7 +239,6 @@ async def test_an_answer_that_is_cut_inside_a_large_event_ends_with_complete_eve
 
 
 def dechunked(body: bytes) -> bytes:
-    """Return the data of a chunked body."""
     chunks, place = list[bytes](), 0
     while True:
         end = body.index(b"\r\n", place)

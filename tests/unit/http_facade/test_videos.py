@@ -29,8 +29,6 @@ D_PATH = "/vidD/api/v3/contents/generations/tasks"
 
 @dataclass
 class Videos(rpc.VideoServiceServicer, rpc.ModelServiceServicer):
-    """Service that records its calls and answers with a task."""
-
     failure: UmgError | None = None
     state: "pb.VideoTaskState.ValueType" = pb.VIDEO_TASK_STATE_QUEUED
     etag: str = "tag"

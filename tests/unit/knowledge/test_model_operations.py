@@ -48,14 +48,11 @@ OTHERS = re.compile(r"realtime|-live|sonic|lyria")
 
 @dataclass(frozen=True)
 class Known:
-    """Model, and the names of its operations; None for an unknown one."""
-
     model: str
     operations: tuple[str, ...] | None
 
     @property
     def id(self) -> str:
-        """Name of the case."""
         return self.model
 
 

@@ -43,8 +43,6 @@ EXCEPTIONS: Mapping[str, str] = {}
 
 
 class Regional(NamedTuple):
-    """Call of a model through a region."""
-
     vendor: str
     region: str
     model: str

@@ -10,8 +10,6 @@ from umg_grpc.knowledge.agent_sessions import MAX_CHARACTERS, SESSION_HEADER_ROW
 
 @dataclass(frozen=True)
 class Case:
-    """Request of a client, and the session that it belongs to."""
-
     id: str
     session: Session | None
     headers: Mapping[str, str] = field(default_factory=dict)

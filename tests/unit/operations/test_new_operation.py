@@ -95,8 +95,6 @@ def make_product(root: Path) -> int:
 
 @dataclass(frozen=True)
 class World:
-    """Gateway of the product with the operation."""
-
     served: Served
     session: aiohttp.ClientSession
     edited: int
@@ -109,7 +107,6 @@ class World:
             return str(created["secret"])
 
     async def shout(self, key: str, model: str, **members: str) -> tuple[int, Any]:
-        """Return the HTTP status and the body."""
         headers, body = {"authorization": f"Bearer {key}"}, {"model": model, **(members or {"text": "hello"})}
         async with self.session.post("/v1/shouts", json=body, headers=headers) as response:
             return response.status, await response.json()
@@ -178,7 +175,6 @@ async def test_a_format_may_take_forms_and_bytes_and_answer_with_bytes(world: Wo
 
 
 def member(number: int, text: str) -> bytes:
-    """Return a string field of a message."""
     return bytes([number << 3 | 2, len(text)]) + text.encode()
 
 

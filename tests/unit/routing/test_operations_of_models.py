@@ -29,8 +29,6 @@ def read(channel: str, **models: str) -> Config:
 
 @dataclass(frozen=True)
 class Served:
-    """Channel, and the operations of a model that it serves."""
-
     id: str
     channel: str
     model: str

@@ -69,7 +69,6 @@ CALLED_LATER = {"umg.v1.CreateVideoTaskRequest.callback_url", "umg.v1.VideoMedia
 
 
 def messages() -> Iterator[Descriptor]:
-    """Yield every message of the schema."""
     for path in sorted(PROTO.glob("umg/v1/*.proto")):
         yield from Default().FindFileByName(f"umg/v1/{path.name}").message_types_by_name.values()
 
@@ -82,7 +81,6 @@ FIELDS = [field for message in messages() for field in message.fields]
 
 
 def reachable(message: Descriptor, seen: set[str]) -> Iterator[FieldDescriptor]:
-    """Yield the fields of a message and of all messages in it."""
     if message.full_name in seen:
         return
     seen.add(message.full_name)

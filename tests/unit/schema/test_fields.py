@@ -80,20 +80,16 @@ SCHEMA = pb.GenerateRequest.DESCRIPTOR.file.pool
 
 @dataclass(frozen=True)
 class Row:
-    """One row of a table, by the names of its columns."""
-
     section: str
     header: tuple[str, ...]
     cells: tuple[str, ...]
 
     @property
     def kind(self) -> str:
-        """Header of the first column."""
         return self.header[0]
 
     @property
     def of_formats(self) -> dict[str, str]:
-        """Cell of each format."""
         return dict(zip(self.header[1:], self.cells[1:], strict=True))
 
     @property

@@ -43,7 +43,6 @@ def buf(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def generate(copy: Path, plugin: dict[str, Any], **changed: object) -> None:
-    """Run `buf generate` with one plugin of the file, changed."""
     plugins = [{**plugin, **changed, "strategy": "all"}]
     done = buf(copy, "generate", "--template", json.dumps(TEMPLATE | {"plugins": plugins}))
     assert done.returncode == 0, done.stderr
@@ -57,7 +56,6 @@ def request_of(copy: Path, folder: Path, plugin: dict[str, Any]) -> plugin_pb2.C
 
 @pytest.fixture(scope="module")
 def go_request(copy: Path, tmp_path_factory: pytest.TempPathFactory) -> plugin_pb2.CodeGeneratorRequest:
-    """Return the request that the plugin of Go receives."""
     return request_of(copy, tmp_path_factory.mktemp("go"), GO)
 
 

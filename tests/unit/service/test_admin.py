@@ -44,8 +44,6 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 @dataclass(frozen=True)
 class Admin:
-    """The service, called with a key."""
-
     gateway: Running
     stub: "rpc.AdminServiceAsyncStub"
 

@@ -55,7 +55,6 @@ class Process:
         self.call = Call(Arrival("/umg.v1.GenerationService/Generate", {}, True, "request-1"))
 
     def attempts(self, channel: str) -> FailoverLoop[Attempt[EncodedRequest]]:
-        """Return the loop over the attempts of the call at one channel."""
         targets = [each for each in self.router.channels(MODEL, GENERATE_VALUE) if each.channel.name == channel]
         plan, model = plan_attempts(targets, _Encoder(), self.protection), self.router.resolve(MODEL).model
         return FailoverLoop(self.call, model, MODEL, plan, self.observers, True)
@@ -82,8 +81,6 @@ def failed(failure: Failure) -> Callable[[], UmgError]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """End of an attempt, and the records of it."""
-
     id: str
     error: Callable[[], BaseException | None]
     outcome: str

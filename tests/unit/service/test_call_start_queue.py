@@ -33,8 +33,6 @@ def turns(clock: Clock) -> StartQueue:
 
 
 class Calls:
-    """Calls that wait for their turn."""
-
     def __init__(self, turns: StartQueue) -> None:
         self.begun = list[int]()
         self._turns = turns

@@ -21,8 +21,6 @@ class Clock:
 
 @dataclass
 class Queue:
-    """Calls that wait for slots, each a task."""
-
     limiter: ConcurrencyLimiter
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
 

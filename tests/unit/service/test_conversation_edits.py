@@ -27,7 +27,6 @@ def thought(text: str = "Hm.") -> pb.Part:
 
 
 def called(number: int, name: str = "look", result: str = LONG, *, thinks: bool = False) -> list[pb.Message]:
-    """Return the messages of one call and its result."""
     call = pb.Part(tool_call=pb.ToolCall(call_id=f"c{number}", name=name, arguments_json='{"path": "a long path"}'))
     answer = pb.ToolResult(call_id=f"c{number}", parts=[pb.Part(text=pb.TextPart(text=result))], is_error=False)
     parts = [thought(), call] if thinks else [call]

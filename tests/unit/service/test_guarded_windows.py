@@ -61,7 +61,6 @@ def patterns() -> PatternGuard:
 
 
 def words(phrase: str) -> PatternGuard:
-    """Return a guard that masks a phrase."""
     [row] = parse(
         "channels: [{name: a, protocols: [sandbox], models: [m]}]\n"
         f"guards: [{{name: words, kind: patterns, words: ['{phrase}']}}]\n",

@@ -97,8 +97,6 @@ def test_only_calls_of_models_are_subject_to_load_shedding() -> None:
 
 
 class Generation(rpc.GenerationServiceServicer):
-    """Service that waits for `go_on`."""
-
     def __init__(self) -> None:
         self.go_on = asyncio.Event()
         self.reached = asyncio.Event()
@@ -141,8 +139,6 @@ async def stack() -> AsyncIterator[AsyncExitStack]:
 
 @dataclass
 class Caller:
-    """Caller of a service over a socket."""
-
     stub: rpc.GenerationServiceStub
     metadata: tuple[tuple[str, str], ...]
 

@@ -44,7 +44,6 @@ async def threads(store: Store, clock: Clock) -> AsyncIterator[Threads]:
 
 
 def body(previous_id: str = "", *turns: object, **fields: object) -> pb.GenerateRequest:
-    """Return a request in the messages format."""
     thread = {"type": "continue", "previous_message_id": previous_id} if previous_id else {"type": "create"}
     body_fields = {"model": "m", "max_tokens": 9, "messages": turns, "thread": thread, **fields}
     return TEXT_FORMATS["messages"].decode_request(msgspec.json.encode(body_fields), {}).canonical
@@ -76,7 +75,6 @@ async def open_thread(
 async def turn(
     threads: Threads, request: pb.GenerateRequest, response_id: str, origin: ResponseOrigin = HERE
 ) -> Thread:
-    """Run one call from its beginning to its end."""
     thread = await open_thread(threads, request)
     assert await threads.keep(ME, thread, answer(response_id), origin)
     await threads.close(ME, thread)

@@ -31,7 +31,6 @@ DOWN = UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "no credit").with_failure(Failu
 
 
 def lines(metrics: Metrics) -> set[str]:
-    """Return the lines of our own metrics."""
     return {line for line in metrics.exposition().decode().splitlines() if line.startswith("umg_")}
 
 

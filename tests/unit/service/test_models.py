@@ -258,8 +258,6 @@ models: {vendor/known: {display_name: Known}, m: {display_name: M}}
 
 @dataclass(frozen=True)
 class Sees:
-    """Key, and the models that it may use."""
-
     id: str
     listed: str
     also: str = ""

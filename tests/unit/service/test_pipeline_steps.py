@@ -50,8 +50,6 @@ def test_the_order_is_that_of_the_list_however_the_steps_are_given() -> None:
 
 @dataclass(frozen=True)
 class Refused:
-    """Steps from which no pipeline can be built."""
-
     id: str
     taken: Collection[Step]
     problem: str

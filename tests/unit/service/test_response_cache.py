@@ -376,7 +376,6 @@ async def test_calls_do_not_wait_for_a_response_that_is_not_cached(cache: Respon
 
 @pytest.fixture
 async def replicas(redis_server: RedisServer, clock: Clock) -> AsyncIterator[tuple[ResponseCache, ResponseCache]]:
-    """Yield the caches of two processes with one Redis."""
     async with opened(redis_server, clock) as first, opened(redis_server, clock) as second:
         caches = ResponseCache(2**22, first, clock), ResponseCache(2**22, second, clock)
         yield caches

@@ -71,7 +71,6 @@ def message_of(text: str, role: "pb.Role.ValueType" = pb.ROLE_USER) -> pb.Messag
 
 
 def make_request(*texts: str, previous: str = "", **fields: object) -> pb.GenerateRequest:
-    """Return a request of the responses format, with its body."""
     body: dict[str, object] = {"model": "m", "input": [{"role": "user", "content": text} for text in texts]}
     body |= {"previous_response_id": previous} if previous else {}
     request = pb.GenerateRequest(model="m", previous_response_id=previous, messages=map(message_of, texts), **fields)

@@ -32,14 +32,12 @@ async def guarded_text(tmp_path: Path) -> AsyncIterator[tuple[Running, GuardServ
 
 
 async def streamed(channel: grpc.aio.Channel, model: str, prompt: str) -> list[pb.StreamGenerateResponse]:
-    """Return the messages of the stream that answers a prompt."""
     message = pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text=prompt))])
     request = pb.StreamGenerateRequest(request=pb.GenerateRequest(model=model, messages=[message]))
     return [each async for each in rpc.GenerationServiceStub(channel).StreamGenerate(request, metadata=METADATA)]
 
 
 def text_of(messages: list[pb.StreamGenerateResponse]) -> str:
-    """Return the text of the messages of a stream."""
     return "".join(event.text_delta for message in messages for event in message.events)
 
 

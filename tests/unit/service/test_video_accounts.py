@@ -28,8 +28,6 @@ COST = 5 * CREDIT // 10
 
 @dataclass(frozen=True)
 class Spender:
-    """Caller with a budget."""
-
     gateway: Running
     fake: FakeVideos
     stub: Stub

@@ -36,8 +36,6 @@ TASK = "task_1"
 
 @dataclass(frozen=True)
 class Body:
-    """Response whose bytes are there."""
-
     data: bytes
     status: int
     headers: Mapping[str, str]
@@ -131,8 +129,6 @@ class Storage:
 
 @dataclass
 class World:
-    """Reader with all that it reads from."""
-
     content: TaskContent
     blobs: BlobStore
     fake: FakeVideos
@@ -141,7 +137,6 @@ class World:
     async def read(
         self, result: TaskResult | Sequence[TaskResult], wanted: pb.ByteRange | None = None, **request: int
     ) -> tuple[pb.ContentHead, bytes]:
-        """Return the head and the bytes of a result of a task that has succeeded."""
         results = [result] if isinstance(result, TaskResult) else result
         return await self.download(row(results), pb.DownloadVideoRequest(task_id=TASK, range=wanted, **request))
 

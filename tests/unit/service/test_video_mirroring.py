@@ -73,8 +73,6 @@ async def gateway(tmp_path: Path, storage: Storage, fake: FakeVideos) -> AsyncGe
 
 
 class Caller:
-    """Caller of the service of videos."""
-
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._stub = rpc.VideoServiceStub(channel)
 
@@ -93,7 +91,6 @@ class Caller:
         return task
 
     async def finished(self, task_id: str) -> list[pb.VideoTask]:
-        """Return the task after each change, to its end."""
         call = self._stub.WatchVideoTask(pb.WatchVideoTaskRequest(task_id=task_id), metadata=AUTHORIZED)
         return [message.task async for message in call]
 

@@ -18,8 +18,6 @@ from umg_grpc.store.table_definitions import ReasoningRow
 
 @dataclass
 class Hands:
-    """Wall clock and monotonic clock of a process."""
-
     wall: float = 1_800_000_000.0
     monotonic: float = 500.0
 
@@ -131,8 +129,6 @@ def test_the_clock_of_a_machine_that_jumps_is_not_trusted_for_ten_minutes(hands:
 
 @dataclass(frozen=True)
 class Skew:
-    """Skew of a process, and its consequences."""
-
     id: str
     seconds: float
     problem: str

@@ -34,8 +34,6 @@ class Base(DeclarativeBase):
 
 
 class Count(Base):
-    """Row of the table of the tests."""
-
     __tablename__ = "counts"
     count: Mapped[int] = mapped_column(primary_key=True)
 

@@ -58,8 +58,6 @@ def make_request(*messages: str | pb.Message, source: str = "", **fields: object
 
 @dataclass
 class SandboxAnswer:
-    """Answer, complete and streamed."""
-
     response: pb.GenerateResponse
     messages: list[pb.StreamGenerateResponse] = field(default_factory=list)
     dropped: str = ""

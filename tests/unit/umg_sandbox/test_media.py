@@ -183,7 +183,6 @@ def test_equal_prompts_make_equal_images_and_other_prompts_other_images() -> Non
 
 
 def reds(request: pb.GenerateRequest) -> float:
-    """Return the share of red pixels of the generated image."""
     [part] = generate(request).parts
     with Image.open(BytesIO(part.media.data)) as opened:
         pixels = opened.convert("RGB").getcolors(2**24) or []

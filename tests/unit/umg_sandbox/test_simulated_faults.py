@@ -30,8 +30,6 @@ from umg_sandbox import SandboxText
 
 @dataclass
 class TimedStream:
-    """Messages of a stream with their times, and its error."""
-
     messages: list[pb.StreamGenerateResponse] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
     error: UmgError | None = None

@@ -93,7 +93,6 @@ class Turn:
     last: list[str | pb.Part]
 
     def with_question(self, question: str) -> pb.GenerateRequest:
-        """Return the turn, with the question after its context."""
         return make_request(*self.before, user(*self.last, question), tools=AGENT_TOOLS)
 
 

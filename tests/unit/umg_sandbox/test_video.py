@@ -49,8 +49,6 @@ def image(color: Color, role: "pb.VideoMediaRole.ValueType" = 0, size: tuple[int
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts of a video file."""
-
     size: tuple[int, int]
     seconds: float
     rate: float
@@ -219,8 +217,6 @@ def test_values_that_cannot_be_encoded_are_refused(parameters: dict[str, object]
 
 
 class Clock:
-    """Time that the test sets."""
-
     def __init__(self) -> None:
         self.time = 1000.0
 

@@ -162,7 +162,6 @@ def signer(auth: AwsAuth, now: Callable[[], float] = time.time) -> RefreshedSign
 
 
 async def called(issuer: AwsIssuer, by: RefreshedSigner, client: Client) -> int:
-    """Call the service, and return the status."""
     url = f"{issuer.url}/openai/v1/chat/completions"
     outgoing = OutgoingRequest(url, {"Content-Type": "application/json"}, json.dumps(CHAT).encode(), PATIENT)
     headers = {**outgoing.headers, **await by.headers(outgoing)}

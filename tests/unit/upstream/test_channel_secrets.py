@@ -47,8 +47,6 @@ def test_the_secrets_of_a_channel_are_masked(case: Case) -> None:
 
 @dataclass
 class Tokens:
-    """Signer whose token the test sets."""
-
     token: str = ""
     sent: list[OutgoingRequest] = field(default_factory=list)
 

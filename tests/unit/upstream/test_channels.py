@@ -191,7 +191,6 @@ class Vendor(FakeProvider):
 
     @property
     def keys(self) -> list[str]:
-        """Header and value of the key of each request."""
         places = ("authorization", "x-api-key", "x-goog-api-key", "api-key")
         return [f"{name}: {each.headers[name]}" for each in self.received for name in places if name in each.headers]
 
@@ -230,8 +229,6 @@ def config_of(base_url: str, protocols: str, more: str = "", rest: str = "") -> 
 
 @dataclass(frozen=True)
 class ProviderPath:
-    """Path of a protocol's provider, and the header of its key."""
-
     protocol: str
     path: str
     header: str

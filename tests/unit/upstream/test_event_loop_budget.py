@@ -70,8 +70,6 @@ async def test_a_cancelled_task_is_passed_over() -> None:
 
 
 class RecordingBudget(RoundBudget):
-    """Budget that records the work that it admitted."""
-
     def __init__(self) -> None:
         super().__init__()
         self.taken: list[int] = []

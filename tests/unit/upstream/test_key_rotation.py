@@ -143,7 +143,6 @@ AFFINITIES = [b"%016d" % number for number in range(300)]
 
 
 def homes(endpoints: RotatingEndpoints) -> list[str]:
-    """Return the key of each affinity."""
     return [endpoints.nearest(affinity).key for affinity in AFFINITIES]
 
 

@@ -96,7 +96,6 @@ def trust() -> tuple[ssl.SSLContext, ssl.SSLContext]:
 
 
 def through(url: str, user: str = "") -> str:
-    """Return the URL of a proxy, with credentials."""
     return url.replace("://", f"://{user}").removesuffix("/v1/x")
 
 

@@ -18,8 +18,6 @@ PLAIN = "http://provider.example/v1"
 
 @dataclass(frozen=True)
 class Answered:
-    """Response to a request through a proxy, and the failure that results."""
-
     id: str
     status: int
     kind: FailureKind

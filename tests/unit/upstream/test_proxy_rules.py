@@ -15,8 +15,6 @@ PROXY, OTHER = "http://proxy.example:3128", "http://other.example:8888"
 
 @dataclass(frozen=True)
 class Chosen:
-    """Environment, and the proxy of a URL in it with the variable that names it."""
-
     id: str
     environment: Mapping[str, str]
     proxy: str | None
@@ -56,8 +54,6 @@ def test_a_url_has_the_proxy_of_its_scheme(case: Chosen) -> None:
 
 @dataclass(frozen=True)
 class Direct:
-    """Value of NO_PROXY, and whether a URL is called directly with it."""
-
     id: str
     value: str
     url: str

@@ -15,7 +15,6 @@ MIB = 1 << 20
 
 
 def in_call(memory: CallMemory, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
-    """Run the work as a task of a call with this memory."""
     context = copy_context()
     context.run(CALL_MEMORY.set, memory)
     return asyncio.create_task(work, context=context)

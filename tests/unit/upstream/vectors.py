@@ -19,7 +19,6 @@ shared_model = cache(load)
 
 
 def loaded_engine() -> WordLlamaEngine:
-    """Return an engine of the test's own."""
     return WordLlamaEngine(shared_model)
 
 
@@ -32,7 +31,6 @@ def rerank_request(query: str, *documents: str, **fields: Any) -> pb.RerankReque
 
 
 def rows(response: pb.EmbedResponse) -> Vectors:
-    """Return the vectors of a response, all of one length."""
     return np.stack([np.frombuffer(one.values, "<f4") for one in response.embeddings])
 
 

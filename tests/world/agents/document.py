@@ -22,8 +22,6 @@ MODEL = re.compile(r"\bfam[A-Z]-[\w.-]*\w")
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings that point a program at the gateway, in one of the formats that it speaks."""
-
     program: str  # heading of its section
     format: str
     environment: Mapping[str, str]
@@ -32,7 +30,6 @@ class Settings:
 
     @property
     def model(self) -> str:
-        """Id of the model that the settings name."""
         found = set(MODEL.findall(json.dumps([dict(self.environment), dict(self.files), self.command])))
         assert len(found) == 1, f"{self.program}, {self.format}: {sorted(found)}"
         return found.pop()
@@ -60,7 +57,6 @@ class Settings:
 
 
 def settings(page: str) -> list[Settings]:
-    """Return all settings of the page, in its order."""
     return [
         _settings(program, FORMATS[heading], section)
         for program, text in _sections(page, 2)

@@ -130,8 +130,6 @@ def largest(exchanges: Sequence[Exchange], name: str) -> Any:
 
 @dataclass(frozen=True)
 class Recording:
-    """Golden file: the request of a case, and the name of its directory."""
-
     name: str
     case: Case
 
@@ -175,7 +173,6 @@ SUMMARY_REQUESTS = (
 
 
 def record_summary_requests(programs: Installed) -> None:
-    """Record the requests for summaries."""
     for recording in SUMMARY_REQUESTS:
         with tempfile.TemporaryDirectory() as directory:
             _, sent, _ = asyncio.run(run_session(recording.session, programs, Path(directory)))
@@ -184,7 +181,6 @@ def record_summary_requests(programs: Installed) -> None:
 
 
 def write(folder: Path, body: Any) -> None:
-    """Write a cleaned request as a golden file."""
     folder.mkdir(exist_ok=True)
     text = json.dumps(body, indent=2, ensure_ascii=False)
     (folder / "request.json").write_text(f"{text}\n", encoding="utf-8")

@@ -23,8 +23,6 @@ NATIVE = ("@anthropic-ai/claude-code", "opencode-ai")  # put their binary in its
 
 @dataclass(frozen=True)
 class Installed:
-    """Directories of the installed programs."""
-
     node: Path  # directory of npm's packages
     python: Path  # virtualenv of aider, whose dependencies conflict with those of the tests
 

@@ -90,8 +90,6 @@ class Compacting(Provider):
 
 @dataclass(frozen=True)
 class Session:
-    """Session of Codex that is compacted once."""
-
     id: str
     upstream: str  # format of the provider
     config: str = BUILT_IN

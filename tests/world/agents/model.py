@@ -44,8 +44,6 @@ NO_WORD = "There is no word to remember in this conversation."
 
 @dataclass(frozen=True)
 class Prompt:
-    """Prompt that a conversation contains, with the values of its placeholders."""
-
     template: str
     values: Mapping[str, str]
 
@@ -125,7 +123,6 @@ def backwards(word: str) -> str:
 
 
 def described(kind: str, width: int, height: int) -> str:
-    """Return the model's description of a picture."""
     return f"It is {kind} of {width} x {height} pixels."
 
 

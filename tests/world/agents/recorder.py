@@ -31,8 +31,6 @@ class Exchange:
 
 @dataclass
 class Recorder:
-    """Running proxy."""
-
     most: int  # requests; a program that sends more is taken to retry without end
     url: str = ""
     exchanges: list[Exchange] = field(default_factory=list)

@@ -35,8 +35,6 @@ PROBES = ("HEAD",)  # methods by which programs check whether a server answers; 
 
 @dataclass(frozen=True)
 class Case:
-    """Program with settings, its work, and the provider behind the gateway."""
-
     program: Program
     settings: Settings
     scenario: Scenario
@@ -59,7 +57,6 @@ class Case:
 
     @property
     def requested_model(self) -> str:
-        """Model id that the program is given."""
         if self.scenario.unknown:
             return scenarios.UNKNOWN_MODEL
         return self.model or (self.scenario.picture and self.program.sees) or self.settings.model
@@ -67,8 +64,6 @@ class Case:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Outcome of a case."""
-
     case: Case
     problems: tuple[str, ...]
     exchanges: tuple[Exchange, ...] = field(repr=False)
@@ -169,7 +164,6 @@ async def worked(
 
 
 def _environment(home: Path, temporary: Path, key: str) -> dict[str, str]:
-    """Return the environment of a program, without its settings."""
     return {
         "HOME": str(home),
         "PATH": os.pathsep.join([str(NODE.parent), "/usr/local/bin", "/usr/bin", "/bin"]),

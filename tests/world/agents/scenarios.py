@@ -20,8 +20,6 @@ MAX_REQUESTS = 12  # of one run: a program that sends more requests retries with
 
 @dataclass(frozen=True)
 class Finished:
-    """Finished run of a program."""
-
     status: int
     out: str
     err: str

@@ -18,8 +18,6 @@ TRACES = re.compile(r"/tmp/|/venv|\.venv|sk-|127\.0\.0\.1|localhost|20[^2]\d-|re
 
 @dataclass(frozen=True)
 class Cleaned:
-    """Part of a body before and after it is cleaned."""
-
     id: str
     before: Any
     after: Any

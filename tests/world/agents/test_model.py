@@ -31,8 +31,6 @@ def picture() -> Media:
 
 @dataclass(frozen=True)
 class Step:
-    """Request and the model's answer to it."""
-
     id: str
     request: ScenarioRequest
     text: str = ""

@@ -57,8 +57,6 @@ LIMITS = "overload: {queue: 1, wait: 0.1}\nbreaker: {failures: 1000, share: 1}\n
 
 @dataclass(frozen=True)
 class Prepared:
-    """Running gateway, with the keys of the scenarios."""
-
     address: str
     key: str
     scenarios: Path
@@ -133,7 +131,6 @@ def provider() -> web.Application:
 
 
 async def main() -> None:
-    """Run the gateway until it is stopped."""
     with tempfile.TemporaryDirectory() as folder:
         async with prepared(Path(folder)) as gateway:
             for name, value in gateway.environment.items():

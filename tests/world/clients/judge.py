@@ -47,7 +47,6 @@ def differences(scenario: Json, line: Json) -> list[str]:
 
 
 def compare(pattern: Any, value: Any, path: str) -> list[str]:
-    """Return the differences of a value from a pattern, each with its path."""
     if isinstance(pattern, dict) and len(pattern) == 1 and next(iter(pattern)) in RULES:
         [(rule, operand)] = pattern.items()
         return RULES[rule](operand, value, path)
@@ -95,13 +94,11 @@ def completed(result: Json) -> Json:
 
 
 def shown(value: Any) -> str:
-    """Return a value as text, shortened."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 300 else f"{text[:300]}... ({len(text)} characters)"
 
 
 def check(holds: bool, value: Any, path: str, wish: str) -> list[str]:
-    """Return the difference of a value that does not hold."""
     return [] if holds else [f"{path}: {shown(value)} {wish}"]
 
 

@@ -19,8 +19,6 @@ REQUEST = v1.GenerateRequest(model="famO-5", messages=[user("Hello")])
 
 @dataclass(frozen=True)
 class Secure:
-    """Gateway with TLS, and its certificate."""
-
     gateway: Running
     files: CertificateFiles
 

@@ -17,8 +17,6 @@ SHOWN = 160
 
 @dataclass(frozen=True)
 class Run:
-    """Results of one gateway."""
-
     name: str
     version: str
     about: str
@@ -63,7 +61,6 @@ def _plain(text: str) -> str:
 
 
 def write(runs: Sequence[Run], day: date) -> None:
-    """Replace the results of the page."""
     text = PAGE.read_text(encoding="utf-8")
     kept, mark, _ = text.partition(MARK)
     assert mark, f"{PAGE} has no mark"

@@ -28,8 +28,6 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 @dataclass(frozen=True)
 class Site:
-    """Gateway, its page in the browser, and the provider that waits."""
-
     page: Page
     gateway: Running
     provider: WaitingProvider

@@ -14,13 +14,10 @@ LOCK = SCRIPTS / "requirements.lock"
 
 @dataclass(frozen=True)
 class Apart:
-    """Installed packages, by their directory, and the processes of the scripts."""
-
     packages: Path
     scripts: runner.Scripts = field(default_factory=runner.Scripts)
 
     async def run(self, script: str, **request: Any) -> dict[str, Any]:
-        """Run the script with the request, and return its output."""
         command = [sys.executable, "-S", str(SCRIPTS / script)]  # -S: without the packages of the tests
         return await self.scripts.run(command, request, {**os.environ, "PYTHONPATH": str(self.packages)})
 

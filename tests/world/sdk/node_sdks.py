@@ -95,8 +95,6 @@ def jobs(cases: Sequence[Case]) -> list[Job]:
 
 @dataclass(frozen=True)
 class Failing:
-    """A failure, and the class of the error where an SDK has one for each status."""
-
     id: str
     scenario: str
     status: int

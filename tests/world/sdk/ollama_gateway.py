@@ -17,7 +17,6 @@ channels:
 
 @asynccontextmanager
 async def ollama_gateway(data: Path) -> AsyncGenerator[Running]:
-    """Start the gateway and its provider."""
     async with provider("messages") as server:
         config = CONFIG.format(url=server.base_url, key=KEY, simulated=SIMULATED, vectors=VECTORS)
         async with running(config, data) as made:

@@ -34,7 +34,6 @@ class Scripts:
     async def run(
         self, command: Sequence[str], request: Mapping[str, Any], environment: Mapping[str, str] = os.environ
     ) -> dict[str, Any]:
-        """Return the script's answer to the request."""
         script = self._started.get(tuple(command))
         if script is None:
             script = self._started[tuple(command)] = Script(command, environment)
@@ -51,7 +50,6 @@ class Scripts:
         return found
 
     def close(self) -> None:
-        """Stop the processes."""
         while self._started:
             self._started.popitem()[1].close()
 

@@ -79,8 +79,6 @@ FIELDS = frozenset(
 
 
 class Provider:
-    """Provider of both operations."""
-
     def __init__(self) -> None:
         self.left = asyncio.Event()
         """Set when the caller of an endless response has left."""
@@ -128,7 +126,6 @@ class Provider:
         return response
 
     async def generate(self, request: web.Request) -> web.Response:
-        """Generate audio as a native model."""
         body = await request.json()
         assert body["generationConfig"]["responseModalities"] == ["AUDIO"]
         part = {"inlineData": {"mimeType": "audio/L16;codec=pcm;rate=24000", "data": PCM}}
@@ -181,8 +178,6 @@ class Provider:
 
 @dataclass(frozen=True)
 class World:
-    """Gateway before the provider."""
-
     gateway: Running
     provider: Provider
 
@@ -385,8 +380,6 @@ async def test_the_form_passes_with_its_file_last(world: World) -> None:
 
 @dataclass(frozen=True)
 class Written:
-    """Form of the text, with the one that the provider is sent, and the result."""
-
     id: str
     model: str
     wanted: str

@@ -171,7 +171,6 @@ MESSAGE = HEAD | {
 
 
 def message_events() -> list[dict[str, Any]]:
-    """Return the events of `MESSAGE`."""
     events: list[dict[str, Any]] = [{"type": "message_start", "message": HEAD | {"content": [], "stop_reason": None}}]
     for index, block in enumerate(MESSAGE["content"]):
         deltas = [{"type": "citations_delta", "citation": each} for each in block.get("citations", ())]

@@ -154,8 +154,6 @@ GOOGLE_STATUSES = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 404: "NOT_FO
 
 @dataclass(frozen=True)
 class Client:
-    """A way to embed, and its format."""
-
     id: str
     format: str
     embed: Callable[[Sdks, Embed], Awaitable[Vectors]]

@@ -57,8 +57,6 @@ async def client(request: pytest.FixtureRequest, sandbox: Running) -> AsyncGener
 
 
 class Answer:
-    """The combined answer of one or many chunks."""
-
     def __init__(self, chunks: list[types.GenerateContentResponse]) -> None:
         self.chunks = chunks
         self.parts = [

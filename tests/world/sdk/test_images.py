@@ -166,8 +166,6 @@ async def test_google_makes_and_edits_images(gateway: Running) -> None:
 
 @dataclass(frozen=True)
 class Job:
-    """An input of the script."""
-
     id: str
     model: str
     prompt: str = PROMPT

@@ -119,8 +119,6 @@ async def test_the_simulated_provider_flags_the_categories_that_a_text_names(gat
 
 @dataclass(frozen=True)
 class Refused:
-    """Call that is refused, with the SDK's error and the field."""
-
     id: str
     options: dict[str, Any]
     error: type[openai.APIStatusError]

@@ -34,8 +34,6 @@ async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Ru
 
 @dataclass(frozen=True)
 class Job:
-    """Input of the script."""
-
     id: str
     question: str = "Hi"
     streamed: bool = False

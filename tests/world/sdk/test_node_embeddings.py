@@ -47,8 +47,6 @@ async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Ru
 
 @dataclass(frozen=True)
 class Job:
-    """An input of a script."""
-
     id: str
     request: Embed | Rerank
     more: dict[str, Any] = field(default_factory=dict)

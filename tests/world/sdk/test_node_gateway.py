@@ -27,8 +27,6 @@ channels:
 
 @dataclass(frozen=True)
 class Gateway:
-    """The gateway's address and the provider behind it."""
-
     url: str
     upstream: Provider
 
@@ -44,8 +42,6 @@ async def gateway(upstream: str, data: Path) -> AsyncGenerator[Gateway, None]:
 
 @dataclass(frozen=True)
 class Pair:
-    """An SDK and the provider's format."""
-
     sdk: Sdk
     upstream: str
 

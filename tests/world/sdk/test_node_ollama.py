@@ -25,8 +25,6 @@ async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Ru
 
 @dataclass(frozen=True)
 class Job:
-    """A call of a method of the client."""
-
     id: str
     method: str
     options: dict[str, Any] = field(default_factory=dict)

@@ -137,7 +137,6 @@ async def test_a_search_in_chat_gives_annotations(client: AsyncOpenAI, stream: b
 
 
 async def respond(client: AsyncOpenAI, stream: bool, **fields: object) -> Response:
-    """Return the response, whole or aggregated by the SDK."""
     request = {"model": MODEL, **fields}
     if not stream:
         return await client.responses.create(**request)

@@ -61,8 +61,6 @@ def _waiting(kind: type[cohere.AsyncClient]) -> Callable[[Running, Rerank], Awai
 
 @dataclass(frozen=True)
 class Client:
-    """One of the SDK's clients."""
-
     id: str
     rerank: Callable[[Running, Rerank], Awaitable[Answer]]
 

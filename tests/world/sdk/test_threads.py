@@ -32,8 +32,6 @@ async def get_weather(city: str) -> str:
 
 @dataclass
 class Recorded:
-    """The SDK, its requests and their statuses."""
-
     sdk: AsyncAnthropic
     bodies: list[dict[str, Any]] = field(default_factory=list)
     statuses: list[int] = field(default_factory=list)
@@ -69,7 +67,6 @@ async def chained(data: Path) -> AsyncGenerator[Recorded, None]:
 
 
 async def run_tools(sdk: AsyncAnthropic, model: str, stream: bool) -> list[BetaMessage]:
-    """Return the responses of a conversation with a tool."""
     runner = sdk.beta.messages.tool_runner(
         model=model,
         max_tokens=900,

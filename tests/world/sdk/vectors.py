@@ -35,8 +35,6 @@ Vectors = list[list[float]]
 
 @dataclass(frozen=True)
 class Embedder:
-    """A model and the lengths of its vectors."""
-
     id: str
     dimensions: int
     shorter: int | None = 128  # another length that the model can give

@@ -70,8 +70,6 @@ FUNCTION = {"name": "x", "parameters": SCHEMA}
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of request of an SDK."""
-
     id: str
     body: Any
     """Type of the body in the SDK."""

@@ -66,8 +66,6 @@ FEWEST = 400
 
 @dataclass(frozen=True)
 class Call:
-    """Arguments of `generate_content`."""
-
     path: str
     arguments: Mapping[str, Any]
 

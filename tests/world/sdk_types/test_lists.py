@@ -44,8 +44,6 @@ BESIDE_GENERATION = frozenset(
 
 @dataclass(frozen=True)
 class Lists:
-    """The lists of a format, and the type of its body in the SDK."""
-
     format: str
     body: Any
     carried: Collection[str]
@@ -95,7 +93,6 @@ def test_a_beta_requires_nothing_beyond_the_listed_fields() -> None:
 
 
 def roles(union: Any) -> set[str]:
-    """Return the roles of the messages of a union."""
     hints = [typing_extensions.get_type_hints(member)["role"] for member in get_args(union)]
     return {role for hint in hints for role in get_args(hint)}
 

@@ -16,8 +16,6 @@ SAMPLES: Mapping[type, object] = {str: "x", bool: True, int: 1, float: 1.0, byte
 
 @dataclass(frozen=True)
 class Variant:
-    """A value of a type."""
-
     path: str
     """Path of the alternative that the value covers, for example `.messages[]{user}.content[]{image}.source{url}`."""
     value: Any

@@ -31,7 +31,6 @@ READING_SECONDS = 0.05
 
 
 def head_of(reply: Reply, *more: str) -> bytes:
-    """Return the HTTP head of the right answer."""
     return head(200, reply.content_type, None if reply.streamed else len(reply.body), *more)
 
 
@@ -41,7 +40,6 @@ def written(reply: Reply, data: bytes) -> bytes:
 
 
 async def send_right(link: Link, reply: Reply, *more: str) -> None:
-    """Send the right answer."""
     await link.send(head_of(reply, *more))
     await send_pieces(link, reply, reply.pieces)
     if reply.streamed:
@@ -49,7 +47,6 @@ async def send_right(link: Link, reply: Reply, *more: str) -> None:
 
 
 async def send_pieces(link: Link, reply: Reply, pieces: Iterable[bytes]) -> None:
-    """Send parts of the body."""
     for piece in pieces:
         await link.send(written(reply, piece))
 

@@ -33,8 +33,6 @@ NEVER, BEFORE, AFTER = Strikes.NEVER, Strikes.BEFORE, Strikes.AFTER
 
 @dataclass(frozen=True)
 class Fault:
-    """Fault: one kind of misbehaviour of a provider."""
-
     name: str
     do: Do
     whole: Strikes | None  # of a response that is no stream; None: the fault does not exist there

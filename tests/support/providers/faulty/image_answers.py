@@ -18,7 +18,6 @@ COUNT = 4
 
 
 def label(nonce: str, at: int = 0) -> str:
-    """Return the description of an image."""
     return f"{nonce} #{at}"
 
 
@@ -41,7 +40,6 @@ def format_of(path: str, request: Json) -> str | None:
 
 
 def whole(name: str, nonce: str, request: Json) -> Json:
-    """Return the right answer as one body."""
     count = images_of(name, request)
     files = [base64.b64encode(png(label(nonce, at))).decode() for at in range(count)]
     match name:
@@ -62,7 +60,6 @@ def whole(name: str, nonce: str, request: Json) -> Json:
 
 
 def images_of(name: str, request: Json) -> int:
-    """Return the number of images that a request selects."""
     if name == "ark_images":
         options = request.get("sequential_image_generation_options", {"max_images": 1})
         return int(options["max_images"])

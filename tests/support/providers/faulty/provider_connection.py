@@ -10,8 +10,6 @@ MAX_HEAD = 64 << 10
 
 
 class Request(NamedTuple):
-    """Complete request."""
-
     method: str
     target: str
     body: bytes

@@ -55,14 +55,11 @@ def words(nonce: str) -> tuple[str, ...]:
 
 
 def text(nonce: str) -> str:
-    """Return the text that answers a prompt with the nonce."""
     return "".join(words(nonce))
 
 
 @dataclass(frozen=True)
 class Reply:
-    """Right answer to a request, with the errors of its format."""
-
     format: str
     nonce: str
     streamed: bool
@@ -85,7 +82,6 @@ class Reply:
         return "text/event-stream; charset=utf-8" if self.streamed else "application/json"
 
     def refusal(self, status: int, message: str = f"the {WORD}") -> bytes:
-        """Return the body of an error of the format with this status."""
         return compact(self.error(status, message)).encode()
 
     @property

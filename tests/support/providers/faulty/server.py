@@ -44,8 +44,6 @@ class Count:
 
 @dataclass
 class Upstream:
-    """Running faulty provider."""
-
     root: str = ""
     seed: int = 0
     under_way: int = 0  # requests in flight
@@ -69,7 +67,6 @@ class Upstream:
 
     @property
     def open(self) -> int:
-        """Number of connections."""
         return len(self.links)
 
     async def still_at_work(self, seconds: float = 60) -> dict[str, int]:
@@ -120,7 +117,6 @@ class Upstream:
 
 @asynccontextmanager
 async def faulty_upstream(port: int = 0, seed: int = 0) -> AsyncGenerator[Upstream, None]:
-    """Run the faulty provider until the context ends."""
     upstream = Upstream(seed=seed)
     with ExitStack() as stack:
         refusing = stack.enter_context(socket.socket())

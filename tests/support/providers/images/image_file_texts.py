@@ -12,8 +12,6 @@ TYPES = (("image/png", b"\x89PNG\r\n\x1a\n"), ("image/jpeg", b"\xff\xd8\xff"), (
 
 
 def png(text: str, width: int = 8, height: int = 8) -> bytes:
-    """Return a PNG file with the text as its description."""
-
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
@@ -25,7 +23,6 @@ def png(text: str, width: int = 8, height: int = 8) -> bytes:
 
 
 def text_of(data: bytes) -> str:
-    """Return the description of a file of `png`."""
     at = data.index(b"tEXtDescription\0")
     length = int.from_bytes(data[at - 4 : at], "big")
     return data[at + 16 : at + 4 + length].decode()
@@ -33,8 +30,6 @@ def text_of(data: bytes) -> str:
 
 @dataclass(frozen=True)
 class FormPart:
-    """Part of a form."""
-
     name: str
     data: bytes
     file_name: str | None

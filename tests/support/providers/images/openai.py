@@ -139,5 +139,4 @@ class OpenaiImages(FakeProvider):
 
 
 def event(value: Json) -> bytes:
-    """Return a named event."""
     return f"event: {value['type']}\ndata: {compact(json.loads(json.dumps(value)))}\n\n".encode()

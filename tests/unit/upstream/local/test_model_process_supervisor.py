@@ -77,12 +77,10 @@ async def complete_chat(endpoint: ProcessEndpoint, prompt: str, tokens: int = 8)
 
 
 def arguments(pid: int) -> str:
-    """Return the command line of a process."""
     return Path(f"/proc/{pid}/cmdline").read_text()
 
 
 def gone(pidfd: int) -> bool:
-    """Return whether the process ends within `SECONDS`."""
     return bool(select.select([pidfd], [], [], SECONDS)[0])
 
 

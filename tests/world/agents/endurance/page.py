@@ -18,8 +18,6 @@ FAILED = "fails"
 
 @dataclass(frozen=True)
 class Result:
-    """Result of a run, without the requests of it."""
-
     case: LongCase
     problems: Sequence[str]
     calls: int
@@ -29,13 +27,11 @@ class Result:
 
     @classmethod
     def of(cls, run: LongRun) -> "Result":
-        """Check a run."""
         sums = len(run.bills), run.task.compactions, run.ledger.micro_credits
         return cls(run.case, list(problems(run)), *sums, run.seconds)
 
 
 def row_name(running: LongRunning) -> str:
-    """Return the name and version of a program."""
     return f"{running.program.name} {(NPM | PYPI)[running.program.package]}"
 
 

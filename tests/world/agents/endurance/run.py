@@ -59,8 +59,6 @@ class LongCase:
 
 @dataclass(frozen=True)
 class LongRun:
-    """All that one run left behind."""
-
     case: LongCase
     task: LongTask
     finished: Finished
