@@ -52,7 +52,6 @@ def written(value: Any, path: str = "") -> Iterator[str]:
 
 
 def short(paths: Iterator[str]) -> set[str]:
-    """Return the paths as the page writes them."""
     return {BLOCKS.sub("content[]", path).replace("toolConfig.tools[]", "tools[]") for path in paths}
 
 

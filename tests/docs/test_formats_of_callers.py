@@ -49,7 +49,6 @@ SECTIONS = (
 
 
 def named(table: str) -> set[str]:
-    """Return the words of the first column, without their parents."""
     cells = re.findall(r"^\| (.*?) \|", table, re.MULTILINE)
     return {name.rpartition(".")[2] for cell in cells for name in quoted(cell)}
 

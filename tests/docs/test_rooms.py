@@ -14,7 +14,6 @@ NO_ROOMS = {"__pycache__"}
 
 
 def folders(parent: Path) -> set[str]:
-    """Return the names of the folders that contain a module, at any depth."""
     return {each.name for each in parent.iterdir() if each.is_dir() and any(each.rglob("*.py"))} - NO_ROOMS
 
 

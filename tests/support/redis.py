@@ -65,7 +65,6 @@ class RedisServer:
             self._process.send_signal(signal.SIGCONT)
 
     def command(self, *words: str) -> bytes:
-        """Send a command. Return the raw answer of the server."""
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(60)
             connection.connect(str(self._socket))
@@ -90,7 +89,6 @@ def shared_redis_server() -> Iterator[RedisServer]:
 
 @pytest.fixture
 def redis_server(shared_redis_server: RedisServer) -> RedisServer:
-    """Return a server that is running and empty."""
     shared_redis_server.start()
     assert shared_redis_server.command("FLUSHALL") == b"+OK\r\n"
     return shared_redis_server

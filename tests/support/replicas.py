@@ -17,8 +17,6 @@ KEY = "sk-umg-first-secret-of-the-tests"
 
 @dataclass
 class Replica:
-    """Place of a gateway, with its process."""
-
     name: str
     folder: Path
     config: Path

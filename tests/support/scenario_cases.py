@@ -57,7 +57,6 @@ class Case:
         )
 
     def expected(self, face: str, upstream: str, *, stream: bool) -> Answer:
-        """Return the response that the caller receives."""
         answer = replace(self.answer, **{**self.by_upstream.get(upstream, {}), **self.by_face.get(face, {})})
         if face == "chat" and upstream in ("responses", "native") and not self.request.visible_reasoning:
             answer = replace(answer, reasoning="")  # `reasoning_effort` selects no visible reasoning

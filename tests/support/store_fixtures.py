@@ -22,7 +22,6 @@ class Clock:
         return self.time
 
     def later(self, seconds: float) -> datetime:
-        """Return the time after a number of seconds."""
         return self.time + timedelta(seconds=seconds)
 
 
@@ -62,7 +61,6 @@ async def emptied_store(module_database: Database) -> AsyncIterator[Store]:
 
 @pytest.fixture
 async def usage_store(module_database: Database) -> AsyncIterator[Store]:
-    """Open the store, and delete the usage of earlier tests."""
     store = await open_store(module_database.url, module_database.data_dir)
     async with store.write() as session:
         for row in (UsageRow, EarlierUsageRow):

@@ -47,7 +47,6 @@ class Collector:
 
     @property
     def attempts(self) -> list[ReceivedSpan]:
-        """The spans of attempts, in the order of their calls."""
         return [span for span in self.spans if span.kind != "SERVER"]
 
 

@@ -25,8 +25,6 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True)
 class ReceivedRequest:
-    """Request as a fake provider received it."""
-
     method: str
     path: str
     query: Mapping[str, str]
@@ -63,8 +61,6 @@ def _no_constant(name: str) -> float:
 
 @dataclass(kw_only=True)
 class FakeProvider:
-    """Running fake provider: its address, and the requests that it received."""
-
     url: str = ""  # without a path
     received: list[ReceivedRequest] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)  # messages of RefusedError

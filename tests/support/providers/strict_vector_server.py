@@ -18,16 +18,12 @@ SECRET = "your organization org-abc123 at https://provider.example may not say t
 
 @dataclass(frozen=True)
 class VectorRequest:
-    """A request that was validated and accepted."""
-
     model: str
     texts: tuple[str, ...]  # of tokens: their numbers
     body: Json
 
 
 class VectorFormat(Protocol):
-    """Format of a provider of vectors or rankings."""
-
     base_path: str  # path of a channel's base URL
 
     def admit(self, received: ReceivedRequest) -> None:

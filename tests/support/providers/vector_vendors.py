@@ -23,8 +23,6 @@ JINA = {
 
 @dataclass(kw_only=True)
 class VectorVendors(FakeProvider):
-    """Proxy that answers as the vendor of the requested host."""
-
     hosts: list[str] = field(default_factory=list)
 
     async def answer(self, request: web.Request, received: ReceivedRequest) -> web.StreamResponse:
@@ -83,7 +81,6 @@ def _jina(body: Json) -> tuple[int, Json] | None:
 
 
 def vector_of(index: int, length: int = LENGTH) -> list[float]:
-    """Return the vector of the input at a position."""
     return [float(index + number) for number in range(length)]
 
 

@@ -36,7 +36,6 @@ def numbers(packed: bytes) -> list[float]:
 
 
 def packed(numbers: Sequence[float]) -> bytes:
-    """Return the bytes that a client reads."""
     return np.asarray(numbers, "<f4").tobytes()
 
 

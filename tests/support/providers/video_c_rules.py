@@ -44,8 +44,6 @@ COMMON = frozenset({"duration", "seed", "watermark"})
 
 @dataclass(frozen=True, kw_only=True)
 class Series:
-    """Models that take the same members."""
-
     models: str
     path: str = VIDEO_PATH
     inputs: frozenset[str] = frozenset({"prompt", "negative_prompt"})

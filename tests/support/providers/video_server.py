@@ -15,8 +15,6 @@ GONE = "gone"
 
 @dataclass(kw_only=True)
 class Task:
-    """Task of a fake provider."""
-
     id: str
     model: str
     body: Json
@@ -128,7 +126,6 @@ class VideoProvider(FakeProvider):
         raise NotImplementedError
 
     def created(self, task: Task) -> Json:
-        """Return the response to a submission."""
         raise NotImplementedError
 
     def other(self, received: ReceivedRequest, key: str) -> web.StreamResponse:

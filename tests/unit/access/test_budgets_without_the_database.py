@@ -90,7 +90,6 @@ async def test_without_the_database_a_large_budget_is_spent_for_a_minute(databas
 
 @asynccontextmanager
 async def away(fleet: Machines, table: str) -> AsyncGenerator[None, None]:
-    """Let every statement for a table fail."""
     async with fleet.store.write() as session:
         await session.execute(text(f"ALTER TABLE {table} RENAME TO away"))
     yield

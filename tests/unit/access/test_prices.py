@@ -143,7 +143,6 @@ IMAGE, SECOND = pb.BILLABLE_UNIT_IMAGE, pb.BILLABLE_UNIT_VIDEO_SECOND
 
 
 def media_price(unit: Unit, micro_credits: int, size: str = "", quality: str = "") -> pb.Price:
-    """Return the price of one image or second."""
     return pb.Price(unit=unit, micro_credits_per_million=micro_credits * 1_000_000, size=size, quality=quality)
 
 

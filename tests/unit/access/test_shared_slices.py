@@ -42,7 +42,6 @@ def late_returns(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def admitted(limits: SharedRequestLimits, calls: int, limit: int) -> int:
-    """Make calls one after the other. Return the number of admitted calls."""
     return sum([not await limits.hit(KEY, limit) for _ in range(calls)])
 
 
@@ -58,7 +57,6 @@ async def used(redis: Redis) -> list[int]:
 
 
 async def now_of(redis: Redis) -> int:
-    """Return the time of the server in microseconds."""
     seconds, microseconds = await redis.run(lambda client: client.time())
     return int(seconds) * 1_000_000 + int(microseconds)
 

@@ -59,7 +59,6 @@ async def test_a_missing_key_names_the_command_that_creates_one(tmp_path: Path) 
 
 
 def installed(home: Path) -> str:
-    """Return the script that the installation wrote for its shell."""
     [written] = (path for path in home.rglob("*umg*") if path.is_file())
     return written.read_text().strip()
 

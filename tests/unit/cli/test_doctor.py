@@ -109,8 +109,6 @@ def test_a_nearly_full_disk_is_named(tmp_path: Path) -> None:
 
 @dataclass(frozen=True)
 class Limit:
-    """Limit of open files, with the state of its check for 8192 connections."""
-
     hard: int
     state: CheckState
 

@@ -28,8 +28,6 @@ REQUEST_ID = {"x-request-id": "req_0123456789"}
 
 @dataclass(frozen=True)
 class Fault:
-    """Fault of a channel, whose name is its id."""
-
     id: str
     kind: FailureKind
     base_url: str = "{http}/v1"
@@ -150,7 +148,6 @@ async def call(served: Served, fault: Fault, *, stream: bool) -> str:
 
 
 def lines(seen: Seen, event: str, fault: Fault) -> list[dict[str, object]]:
-    """Return the log lines of an event about the channel."""
     found = [msgspec.json.decode(line, type=dict[str, object]) for line in seen.log if line.startswith("{")]
     return [line for line in found if line["event"] == event and line.get("channel") == fault.id]
 

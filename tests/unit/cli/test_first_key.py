@@ -40,7 +40,6 @@ def config(tmp_path: Path) -> Path:
 
 
 async def status(served: Served, key: str) -> int:
-    """List the models with the key. Return the status."""
     headers = {"authorization": f"Bearer {key}"}
     async with aiohttp.ClientSession() as session, session.get(f"{served.http}/v1/models", headers=headers) as answer:
         return answer.status

@@ -37,8 +37,6 @@ async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Ru
 
 @dataclass(frozen=True)
 class Done:
-    """Ended command."""
-
     code: int | None
     output: bytes
     notes: str

@@ -36,7 +36,6 @@ class Setting:
             return answer.status
 
     async def call(self, served: Served) -> int:
-        """Return the status of a call of the model."""
         body = {"model": "famO-5", "messages": [{"role": "user", "content": "Hi"}]}
         async with self.session.post(f"{served.http}/v1/chat/completions", json=body, headers=CALLER) as answer:
             return answer.status
@@ -49,7 +48,6 @@ async def setting(tmp_path: Path) -> AsyncGenerator[Setting, None]:
 
 
 def listener(served: Served) -> str:
-    """Return the URL that was printed for the metrics."""
     return served.printed(r"metrics +(http://\S+)")
 
 

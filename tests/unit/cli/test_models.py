@@ -35,7 +35,6 @@ def files(tmp_path: Path) -> tuple[str, ...]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def with_keys(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
-    """Return the files of a gateway that has the keys of the cases."""
     files = written(tmp_path_factory.mktemp("keys"))
     await create_database(Path(files[-1]))
     for name, *options in KEYS:
@@ -49,7 +48,6 @@ def written(directory: Path) -> tuple[str, ...]:
 
 
 def table(out: str) -> list[list[str]]:
-    """Return the rows, cell by cell."""
     return [[cell.strip() for cell in line.strip().split("  ") if cell.strip()] for line in out.splitlines()]
 
 

@@ -108,7 +108,6 @@ async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
 
 
 def request_of(name: str, model: str, *, stream: bool) -> tuple[str, dict[str, Any]]:
-    """Return the path and the body of a call."""
     prompt = SECRETS["a prompt"]
     turn = [{"role": "user", "content": prompt}]
     if name == "native":

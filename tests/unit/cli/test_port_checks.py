@@ -47,7 +47,6 @@ async def holding(kind: str) -> AsyncGenerator[Holder, None]:
 
 
 def flags(taken: str, address: object) -> tuple[str, ...]:
-    """Return the flags of addresses, of which one is taken."""
     addresses = {"--http": "127.0.0.1:0", "--grpc": "127.0.0.1:0", taken: str(address)}
     return tuple(part for pair in addresses.items() for part in pair)
 

@@ -58,7 +58,6 @@ class Setting:
         return 200, answer["choices"][0]["message"]["content"]
 
     async def embed(self, served: Served, model: str) -> int:
-        """Embed a text. Return the status."""
         headers = {"authorization": f"Bearer {KEY}"}
         body = {"model": model, "input": "Hi"}
         async with self.session.post(f"{served.http}/v1/embeddings", json=body, headers=headers) as response:
@@ -70,7 +69,6 @@ class Setting:
             return [model["id"] for model in (await response.json())["data"]]
 
     async def figures(self, served: Served) -> str:
-        """Return the text of `/metrics`."""
         async with self.session.get(f"{served.http}/metrics") as response:
             return await response.text()
 

@@ -30,8 +30,6 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 @dataclass(frozen=True)
 class Source:
-    """Database or gateway, by the flags of a command."""
-
     flags: tuple[str, ...]
 
     async def run(self, *arguments: str) -> tuple[int, str, str]:

@@ -21,8 +21,6 @@ CHAT = "name: a, protocols: [chat], base_url: 'https://llm.example/v1', models: 
 
 @dataclass(frozen=True)
 class Mistake:
-    """Mistake in a config, and a part of the message that mends it."""
-
     id: str
     text: str
     message: str

@@ -45,7 +45,6 @@ def size_of(file: Path) -> tuple[int, int]:
 
 
 async def create(gateway: Running, prompt: str) -> str:
-    """Return the id of a new task."""
     async with grpc.aio.insecure_channel(gateway.grpc) as channel:
         request = pb.CreateVideoTaskRequest(model="vidA-2", parameters=pb.VideoParameters(prompt=prompt))
         stub = rpc.VideoServiceStub(channel)

@@ -141,7 +141,6 @@ def is_listed(path: Path, config: Mapping[str, Any], made: ImportedConfig) -> bo
 
 
 def body(made: ImportedConfig) -> list[str]:
-    """Return the lines of a converted config without its comments."""
     return [line for line in made.text().splitlines() if not line.lstrip().startswith("#")]
 
 

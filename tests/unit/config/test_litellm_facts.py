@@ -61,7 +61,6 @@ def test_compatible_providers_have_the_address_and_protocols_of_litellms_table(l
 
 
 def paths(entry: Mapping[str, Any]) -> list[str]:
-    """Return the paths that LiteLLM calls at a compatible provider."""
     found: list[str] = entry.get("supported_endpoints", ["/v1/chat/completions"])
     return found
 

@@ -240,8 +240,6 @@ def test_static_keys_of_aws_sign_requests() -> None:
 
 @dataclass(frozen=True)
 class CloudLogin:
-    """Settings of a deployment with the `auth` of its channel."""
-
     id: str
     params: dict[str, str]
     auth: Auth
@@ -436,8 +434,6 @@ def test_rates_beside_the_parameters_are_limits() -> None:
 
 @dataclass(frozen=True)
 class Redis:
-    """Setting of a server of Redis, with the URL that it becomes."""
-
     id: str
     sections: dict[str, Any]
     url: str

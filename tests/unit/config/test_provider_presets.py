@@ -30,7 +30,6 @@ def channel(text: str, **environment: str) -> Channel:
 
 
 def filled(url: str) -> str:
-    """Return a URL with the parts of an account filled in by their names."""
     return url.replace("<", "my-").replace(">", "")
 
 

@@ -136,8 +136,6 @@ own.
 
 @dataclass(frozen=True)
 class Gate:
-    """Running gateway with keys of every kind."""
-
     gateway: Running
     session: aiohttp.ClientSession
     channel: grpc.aio.Channel
@@ -167,7 +165,6 @@ def path_of(route: Route, model: str) -> str:
 
 
 def request_of(method: MethodDescriptor) -> Message:
-    """Return a request of the method that names no object of a caller."""
     request = GetMessageClass(method.input_type)()
     if (known := REQUESTS.get(method.name)) is not None:
         request.CopyFrom(known)

@@ -46,7 +46,6 @@ class Logged:
 
     @property
     def data(self) -> bytes:
-        """Body of the call."""
         return self.body if isinstance(self.body, bytes) else json.dumps(self.body).encode()
 
 

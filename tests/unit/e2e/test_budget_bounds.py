@@ -138,7 +138,6 @@ FACES: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 async def balance(data: Path, key_id: str) -> Balance:
-    """Return the balance of a key, whose gateway has ended."""
     store = await open_store("sqlite", data)
     try:
         return (await BudgetAccounts(store).balances({key_id: 0})).get(key_id, NO_BALANCE)

@@ -103,7 +103,6 @@ async def post(session: aiohttp.ClientSession, url: str, key: str, **fields: obj
 
 
 async def spent(database: str, data: Path, key_id: str) -> Balance:
-    """Return the balance of a key, whose gateways have ended."""
     store = await open_store(database, data)
     try:
         return (await BudgetAccounts(store).balances({key_id: 0})).get(key_id, NO_BALANCE)

@@ -121,7 +121,6 @@ async def opened(config: str, data: Path) -> AsyncGenerator[Gate, None]:
 
 
 async def spender(gateway: Running, name: str, budget: int = PAID * CREDIT) -> str:
-    """Return the secret of a new key with a budget."""
     _, secret = await ApiKeys(gateway.service.store).create(name, budget_micro_credits=budget)
     return secret
 
@@ -135,7 +134,6 @@ async def outcomes(gate: Gate, way: Way, name: str, calls: int = CALLS) -> Count
 
 
 def a_credit_each(models: list[str]) -> str:
-    """Return the entries of models with a price of a credit for each call."""
     return "".join(f"  {model}: {{price: {{request: 1}}}}\n" for model in models)
 
 

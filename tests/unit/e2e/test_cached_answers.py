@@ -33,8 +33,6 @@ CACHED = "models: {m: {cache: 1h}}\n"
 
 
 class GatedProvider:
-    """Provider that answers once `open` is set."""
-
     def __init__(self) -> None:
         self.open = asyncio.Event()
 
@@ -53,7 +51,6 @@ class GatedProvider:
 
 
 async def cache_outcome(made: World, path: str = CHAT, *, stream: bool = False, **headers: str) -> tuple[str, str]:
-    """Return the value of `x-umg-cache`, and the response."""
     answers = await made.generate(path, stream=stream, body=FIXED if path == CHAT else {}, **headers)
     assert answers.status == 200, answers.body
     return answers.headers.get("x-umg-cache", ""), answers.text or str(answers.body)

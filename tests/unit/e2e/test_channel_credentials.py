@@ -26,8 +26,6 @@ HELLO = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
 
 @dataclass
 class Verifying(Scripted):
-    """Provider that checks the credentials of each call."""
-
     tokens: set[str] = field(default_factory=set)
 
     async def answer(self, request: web.Request, received: ReceivedRequest) -> web.StreamResponse:

@@ -46,8 +46,6 @@ class FailingIssuer(AwsIssuer):
 
 @dataclass(kw_only=True)
 class ExpiringTokens(GoogleIssuer):
-    """Issuer of tokens that expire at once."""
-
     read: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def answer(self, request: web.Request, received: ReceivedRequest) -> web.StreamResponse:
@@ -221,8 +219,6 @@ async def test_a_reload_keeps_the_credentials_of_channels_with_the_same_auth(
 
 @dataclass(kw_only=True)
 class SilentIssuer(AwsIssuer):
-    """Issuer that does not answer."""
-
     called: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def answer(self, request: web.Request, received: ReceivedRequest) -> web.StreamResponse:

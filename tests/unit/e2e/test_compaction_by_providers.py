@@ -31,7 +31,6 @@ SUMMARY = "The user greets."
 
 
 def compact(received: ReceivedRequest) -> Written:
-    """Answer as a vendor that compacts conversations."""
     head = {"id": "resp_1", "object": "response", "created_at": 1, "model": "m", "status": "completed"}
     if received.path.endswith("/compact"):
         return {"id": "resp_1", "object": "response.compaction", "created_at": 1, "output": [ITEM], "usage": USAGE}

@@ -107,7 +107,6 @@ async def until_ready(url: str, *, away: tuple[str, ...]) -> None:
 
 
 def workers_of(served: Served) -> list[str]:
-    """Return the ids of the worker processes."""
     process = served.process.pid
     return sorted(Path(f"/proc/{process}/task/{process}/children").read_text().split())
 

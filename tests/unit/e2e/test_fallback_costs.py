@@ -35,8 +35,6 @@ async def fail_after_generation(request: web.Request, provider: Scripted) -> web
 
 @dataclass(frozen=True)
 class Step:
-    """Behaviour of a provider in one call."""
-
     name: str
     script: Script
     bills: bool = False

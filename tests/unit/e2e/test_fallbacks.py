@@ -42,7 +42,6 @@ def of_models(*models: str) -> dict[str, str]:
 
 
 def two(first: Script, *more: Script) -> dict[str, list[Script]]:
-    """Return the scripts of the model `m` and of its fallback, which answers."""
     return {"m": [first, *more], "other": [succeed]}
 
 
@@ -53,7 +52,6 @@ async def key_of(here: World, **fields: Any) -> dict[str, str]:
 
 
 async def record_of(here: World, request_id: str) -> UsageRecord:
-    """Return the record of a call, once it is written."""
     records = UsageRecords(here.gateway.service.store)
     async with asyncio.timeout(60):
         while not (found := await records.find(request_id)):  # noqa: ASYNC110  no event reports the write
@@ -111,8 +109,6 @@ async def test_a_fallback_of_a_fallback_is_not_called(tmp_path: Path) -> None:
 
 @dataclass(frozen=True)
 class Skipped:
-    """Fallback that a key cannot use, with the reason in the route."""
-
     id: str
     reason: str
     rest: str = ""

@@ -53,14 +53,12 @@ class Served:
         return self.gateway.service.links
 
     def url(self, blob: Blob | None = None, **more: object) -> str:
-        """Return the link on the face that is tested."""
         link = self.links.url_of(blob or self.blob, **more)  # type: ignore[arg-type]
         return link.replace(self.gateway.url, self.http)
 
 
 @asynccontextmanager
 async def face(made: Running, data: Path) -> AsyncGenerator[str, None]:
-    """Run an HTTP face over a socket."""
     options = Options(None, ANY, Address.parse(made.grpc), data, ("http",))
     async with gateway(options, parse(CONFIG, "test.yaml", {}), {}, None) as state:
         yield f"http://{state.http}"

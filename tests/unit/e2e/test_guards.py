@@ -316,7 +316,6 @@ async def test_guards_are_for_the_keys_of_their_patterns(tmp_path: Path) -> None
 
 
 def functions_of_guards(frames: list[str]) -> set[str]:
-    """Return the names of the called functions of guards."""
     return {Path(each).name for each in frames if "/guardrails/" in each or each.endswith("_guards")}
 
 

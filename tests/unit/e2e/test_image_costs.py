@@ -64,7 +64,6 @@ class Caller:
 
 
 async def records(data: Path, *request_ids: str) -> list[UsageRecord]:
-    """Return the records of calls of a gateway that was closed."""
     store = await open_store("sqlite", data)
     try:
         found = UsageRecords(store)

@@ -42,8 +42,6 @@ DATA = pb.ImageInput(data=png("an input"))
 
 @dataclass(frozen=True)
 class Served:
-    """Running gateway, its caller, and its providers by protocol."""
-
     gateway: Running
     images: "rpc.ImageServiceAsyncStub"
     providers: dict[str, FakeProvider]

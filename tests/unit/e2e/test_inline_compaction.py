@@ -102,7 +102,6 @@ def is_for_summary(request: ScenarioRequest) -> bool:
 
 
 def summarizing(summary: Answer | Failure = WRITTEN) -> Callable[[ScenarioRequest], Answer | Failure]:
-    """Return a model that answers requests for a summary with `summary`."""
     answer = Answer(words=(ANSWER[:5], ANSWER[5:]), usage=OF_ANSWER)
     return lambda request: summary if is_for_summary(request) else answer
 

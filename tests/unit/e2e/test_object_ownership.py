@@ -120,7 +120,6 @@ async def make_external_task(gate: Gate) -> str:
 
 
 def task_of(route: Route) -> Owned:
-    """Return the row of a task of the entry and the kind of a route."""
     kind = MEDIA_KINDS.get(route.kind, pb.VIDEO_TASK_KIND_UNSPECIFIED)
     return Owned(partial(make_task, entry=VIDEO_FACES[route.format].entry, kind=kind))
 

@@ -121,7 +121,6 @@ async def shared_gateways(
 
 @pytest.fixture(params=TRANSPORTS)
 def shared_gateway(request: pytest.FixtureRequest, shared_gateways: dict[str, ChatCaller]) -> ChatCaller:
-    """Return the caller of a gateway of the module, for calls that leave nothing behind."""
     return shared_gateways[request.param]
 
 

@@ -318,7 +318,6 @@ async def test_a_collector_that_does_not_answer_affects_no_call(
 
 
 def redact(text: str) -> str:
-    """Redact a text as the hook of an operator."""
     return text.replace("private", "[redacted]")
 
 

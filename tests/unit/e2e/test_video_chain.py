@@ -26,7 +26,6 @@ SECONDS = 60.0
 
 
 def picture() -> bytes:
-    """Return a PNG of the size of the video."""
     file = BytesIO()
     Image.new("RGB", (720, 1280), "navy").save(file, "PNG")
     return file.getvalue()

@@ -47,7 +47,6 @@ class Answer:
         return found
 
     def details(self) -> dict[str, bytes]:
-        """Return the details of the error by their types."""
         return {each["type"]: base64.b64decode(each["value"] + "==") for each in self.error["details"]}
 
 

@@ -133,7 +133,6 @@ TEXTS = [b"conversation %d" % number for number in range(4000)]
 
 
 def homes(made: Router, preferences: RoutePreferences = ANY_ROUTE) -> list[str]:
-    """Return the first channel of each text."""
     return [order(made, RoutePreferences(affinity=text, is_healthy=preferences.is_healthy))[0] for text in TEXTS]
 
 

@@ -49,7 +49,6 @@ def generate(copy: Path, plugin: dict[str, Any], **changed: object) -> None:
 
 
 def request_of(copy: Path, folder: Path, plugin: dict[str, Any]) -> plugin_pb2.CodeGeneratorRequest:
-    """Return the request that a plugin of the file receives."""
     generate(copy, plugin, local=[sys.executable, str(Path(__file__).with_name("request_dump.py"))], out=str(folder))
     return plugin_pb2.CodeGeneratorRequest.FromString(bytes.fromhex((folder / "request.hex").read_text()))
 

@@ -84,7 +84,6 @@ def cache(clock: Clock) -> ResponseCache:
 
 
 async def answer_of(cache: ResponseCache, upstream: Callable[[], Awaitable[pb.EmbedResponse]], ttl: float = TTL) -> str:
-    """Return the response, with `hit` if it was cached."""
     message, hit = await cache.get_or_make(KEY, ttl, upstream, pb.EmbedResponse)
     return f"{message.model}{' hit' * hit}"
 

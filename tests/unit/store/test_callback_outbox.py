@@ -41,7 +41,6 @@ def row(owner: str, number: int) -> TaskCallback:
 async def owners_of(
     callbacks: TaskCallbacks, limit: int, share: int, without: Excluded = NONE_EXCLUDED
 ) -> Counter[str]:
-    """Lease notifications. Return their number by key."""
     return Counter(sent.owner for sent in await callbacks.claim(LEASE_SECONDS, limit, share, without))
 
 

@@ -29,7 +29,6 @@ async def write_as_earlier(store: Store, *made: UsageRecord) -> None:
 
 
 async def counts(store: Store) -> tuple[int, int]:
-    """Return the numbers of records in the earlier table and in the current one."""
     async with store.read() as session:
         earlier = await session.scalar(select(func.count()).select_from(EarlierUsageRow))
         current = await session.scalar(select(func.count()).select_from(UsageRow))

@@ -30,7 +30,6 @@ async def kept(store: Store) -> list[str]:
 
 
 async def days(store: Store) -> list[date]:
-    """Return the days that have partitions on PostgreSQL."""
     async with store.read() as session:
         return [EPOCH_DAY + timedelta(days=day) for day in await days_of_partitions(session)]
 

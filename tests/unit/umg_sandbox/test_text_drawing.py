@@ -11,7 +11,6 @@ ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=120)
 
 
 def drawn(text: str, width: int = 200, height: int = 60, largest: int = 40) -> Image.Image:
-    """Return an image of the text in a box with a margin of 50 pixels."""
     image = Image.new("L", (width + 100, height + 100))
     draw_text(ImageDraw.Draw(image), (50, 50, 50 + width, 50 + height), text, largest, "white")
     return image

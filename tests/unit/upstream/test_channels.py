@@ -41,7 +41,6 @@ def config(base_url: str, more: str, name: Path | str = "test.yaml") -> Config:
 
 
 async def call_channel(made: Config, data: Path, times: int = 1) -> list[tuple[int, str]]:
-    """Return the status and the text (or message) of each answer."""
     async with chat_caller("http, in process", made, data) as gateway:
         answers = [await gateway.call(BODY) for _ in range(times)]
     return [(answer.status, answer.text or answer.message) for answer in answers]

@@ -20,8 +20,6 @@ REQUEST = OutgoingRequest("http://a/", {}, b"", PATIENT)
 
 @dataclass
 class Source:
-    """Source whose reads wait until the test lets them end."""
-
     now: list[float]
     title = "Test"
     seconds: float = 3600
@@ -54,7 +52,6 @@ class Setting:
         return (await self.signer.headers(REQUEST))["Authorization"].removeprefix("Bearer ")
 
     async def finished(self) -> None:
-        """Let the current read end, and wait for it."""
         assert self.signer._refresh is not None
         self.source.ends.set()
         await asyncio.shield(self.signer._refresh)
@@ -71,7 +68,6 @@ def made() -> Setting:
 
 
 async def first(made: Setting) -> None:
-    """Get the first credentials; further reads wait."""
     made.source.ends.set()
     assert await made.token() == "token-1"
     made.source.ends.clear()

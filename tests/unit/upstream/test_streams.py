@@ -23,7 +23,6 @@ def run(request: pytest.FixtureRequest) -> Run:
 
 
 async def read(answer: ProviderExchange) -> bytes:
-    """Return the body of a response, which is then closed."""
     try:
         return b"".join([chunk async for chunk in answer.chunks()])
     finally:

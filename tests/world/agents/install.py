@@ -27,7 +27,6 @@ class Installed:
     python: Path  # virtualenv of aider, whose dependencies conflict with those of the tests
 
     def command(self, executable: str) -> tuple[str, ...]:
-        """Return the command line that starts a program."""
         if executable == "aider":
             return (str(self.python / "bin" / "python"), "-m", "aider")  # its script names where it was installed first
         return (str(self.node / "node_modules" / ".bin" / executable),)

@@ -15,7 +15,6 @@ SHELL = "printf %s heron > '/work/a b.txt'"
 
 
 def request(*texts: str, **more: Any) -> ScenarioRequest:
-    """Return a request with turns of the user, each behind a reminder."""
     return ScenarioRequest(turns=tuple(("user", f"<reminder>Use Write</reminder>\n{text}") for text in texts), **more)
 
 

@@ -31,7 +31,6 @@ SECONDS = 900
 
 
 def required() -> list[str]:
-    """Return the languages of `UMG_CLIENTS`."""
     return [name for name in os.environ.get("UMG_CLIENTS", "").split(",") if name]
 
 
@@ -55,7 +54,6 @@ async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pre
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=TOOLS)
 async def lines(request: pytest.FixtureRequest, gateway: Prepared) -> dict[str, Any]:
-    """Line of each scenario that the program of a language printed."""
     skip_unless_available(request.param)
     printed = await output_of(request.param, gateway.environment)
     return {line["name"]: line for line in map(json.loads, printed.split("\n")[:-1])}

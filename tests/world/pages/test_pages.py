@@ -44,7 +44,6 @@ class Site:
         )
 
     async def use_key(self, key: str = KEY) -> None:
-        """Enter a key as a person does."""
         await self.page.evaluate("document.getElementById('key').focus()")
         await self.page.write(key)
         await self.page.press("Enter")

@@ -120,7 +120,6 @@ def made(url: str) -> list[dict[str, str]]:
 
 
 def run_in(shell: str, line: str, folder: Path, **variables: str) -> str:
-    """Run a line in a shell, as typed into a terminal. Return its output."""
     command = [shell, *(["sh"] if shell.endswith("busybox") else []), "-c", line]
     environment = {**os.environ, **variables}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=True, text=True).stdout
