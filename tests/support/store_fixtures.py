@@ -1,6 +1,7 @@
 """Fixtures of stores: a clock, and one database for all tests of a module, emptied before each test."""
 
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -46,28 +47,38 @@ def module_database(request: pytest.FixtureRequest, tmp_path_factory: pytest.Tem
     return Database(server.create(request.module.__name__), directory)
 
 
+@asynccontextmanager
+async def opened_stores(database: Database, number: int) -> AsyncIterator[list[Store]]:
+    """Open a database as several processes do."""
+    async with AsyncExitStack() as stack:
+        stores = [await open_store(database.url, database.data_dir) for _ in range(number)]
+        for store in stores:
+            stack.push_async_callback(store.aclose)
+        yield stores
+
+
+@pytest.fixture
+async def prepared_store(prepared_database: Database) -> AsyncIterator[Store]:
+    async with opened_stores(prepared_database, 1) as [store]:
+        yield store
+
+
 @pytest.fixture
 async def emptied_store(module_database: Database) -> AsyncIterator[Store]:
     """Open the store, and delete the rows of earlier tests."""
-    store = await open_store(module_database.url, module_database.data_dir)
-    async with store.write() as session:
-        for table in (ResponseRow, ReasoningRow, ThreadRow):
-            await session.execute(delete(table))
-    try:
+    async with opened_stores(module_database, 1) as [store]:
+        async with store.write() as session:
+            for table in (ResponseRow, ReasoningRow, ThreadRow):
+                await session.execute(delete(table))
         yield store
-    finally:
-        await store.aclose()
 
 
 @pytest.fixture
 async def usage_store(module_database: Database) -> AsyncIterator[Store]:
-    store = await open_store(module_database.url, module_database.data_dir)
-    async with store.write() as session:
-        for row in (UsageRow, EarlierUsageRow):
-            await session.execute(delete(row))
-        for totals in TOTAL_TABLES:
-            await session.execute(delete(totals.table))
-    try:
+    async with opened_stores(module_database, 1) as [store]:
+        async with store.write() as session:
+            for row in (UsageRow, EarlierUsageRow):
+                await session.execute(delete(row))
+            for totals in TOTAL_TABLES:
+                await session.execute(delete(totals.table))
         yield store
-    finally:
-        await store.aclose()

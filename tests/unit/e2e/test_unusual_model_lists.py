@@ -105,27 +105,19 @@ async def test_a_list_of_ten_thousand_models_is_served(tmp_path: Path) -> None:
         assert len(await ids(gateway)) == HUGE_COUNT
 
 
-async def test_two_processes_of_a_machine_read_a_list_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("status", "success"), [(200, "1.0"), (403, "0.0")], ids=["read", "refused"])
+async def test_two_processes_of_a_machine_ask_for_a_list_once(status: int, success: str, tmp_path: Path) -> None:
     async with (
-        serve_provider(Lists()) as made,
+        serve_provider(Lists(status=status)) as made,
         running(config(made.url), tmp_path) as first,
         running(config(made.url), tmp_path) as second,
     ):
         for gateway in (first, second):
             await gateway.service._discovery._first.wait()
-            assert await ids(gateway) == ["ollama/a", "ollama/b"]
-        assert made.paths == ["/v1/models"]
-
-
-async def test_two_processes_of_a_machine_fail_once(tmp_path: Path) -> None:
-    async with (
-        serve_provider(Lists(status=403)) as made,
-        running(config(made.url), tmp_path) as first,
-        running(config(made.url), tmp_path) as second,
-    ):
-        for gateway in (first, second):
-            await gateway.service._discovery._first.wait()
-            assert 'umg_model_list_success{channel="ollama"} 0.0' in gateway.service.metrics.exposition().decode()
+            assert (
+                f'umg_model_list_success{{channel="ollama"}} {success}' in gateway.service.metrics.exposition().decode()
+            )
+            assert status != 200 or await ids(gateway) == ["ollama/a", "ollama/b"]
         assert made.paths == ["/v1/models"]
 
 

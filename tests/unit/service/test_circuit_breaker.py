@@ -47,6 +47,11 @@ class Patient:
         return standing.state
 
 
+@pytest.fixture
+def patient() -> Patient:
+    return Patient()
+
+
 def failed(failure: Failure | None = Failure.TRANSIENT, **metadata: str) -> UmgError:
     error = UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "the provider failed", **metadata)
     error.failure = failure
@@ -77,8 +82,7 @@ ENDINGS = [
 
 
 @pytest.mark.parametrize("case", ENDINGS, ids=lambda case: case.id)
-def test_only_failures_of_the_provider_in_a_row_eject_it(case: Ending) -> None:
-    patient = Patient()
+def test_only_failures_of_the_provider_in_a_row_eject_it(patient: Patient, case: Ending) -> None:
     for _ in range(BREAKER.failures - 1):
         patient.call(case.error)
         assert patient.is_healthy()
@@ -88,8 +92,7 @@ def test_only_failures_of_the_provider_in_a_row_eject_it(case: Ending) -> None:
 
 
 @pytest.mark.parametrize("error", [None, failed(Failure.CALLER), failed(Failure.CONTEXT)], ids=repr)
-def test_a_success_restarts_the_count_of_consecutive_failures(error: UmgError | None) -> None:
-    patient = Patient()
+def test_a_success_restarts_the_count_of_consecutive_failures(patient: Patient, error: UmgError | None) -> None:
     for _ in range(4):
         patient.fail(BREAKER.failures - 1)
         patient.call(error)
@@ -99,8 +102,7 @@ def test_a_success_restarts_the_count_of_consecutive_failures(error: UmgError | 
 @pytest.mark.parametrize(
     "error", [NO_SLOT, failed(None), failed(Failure.OTHER_KEY), failed(Failure.OVERLOADED)], ids=repr
 )
-def test_outcomes_without_evidence_do_not_restart_the_count_of_failures(error: UmgError) -> None:
-    patient = Patient()
+def test_outcomes_without_evidence_do_not_restart_the_count_of_failures(patient: Patient, error: UmgError) -> None:
     patient.fail(BREAKER.failures - 1)
     patient.call(error)
     patient.seconds += OVERLOADED_SECONDS
@@ -109,8 +111,7 @@ def test_outcomes_without_evidence_do_not_restart_the_count_of_failures(error: U
     assert not patient.is_healthy()
 
 
-def test_a_large_share_of_failures_ejects_though_answers_come_between() -> None:
-    patient = Patient()
+def test_a_large_share_of_failures_ejects_though_answers_come_between(patient: Patient) -> None:
     for _ in range(9):
         patient.call()
         patient.call(failed())
@@ -120,8 +121,7 @@ def test_a_large_share_of_failures_ejects_though_answers_come_between() -> None:
     assert not patient.is_healthy()
 
 
-def test_failures_count_no_longer_than_the_window() -> None:
-    patient = Patient()
+def test_failures_count_no_longer_than_the_window(patient: Patient) -> None:
     for _ in range(60):
         patient.call(failed())
         patient.call()
@@ -129,8 +129,7 @@ def test_failures_count_no_longer_than_the_window() -> None:
     assert patient.is_healthy()
 
 
-def test_a_share_is_that_of_the_last_window_however_the_calls_come() -> None:
-    patient = Patient()
+def test_a_share_is_that_of_the_last_window_however_the_calls_come(patient: Patient) -> None:
     for _ in range(1000):
         patient.call()
     patient.seconds += BREAKER.window + 1
@@ -141,16 +140,14 @@ def test_a_share_is_that_of_the_last_window_however_the_calls_come() -> None:
     assert not patient.is_healthy()
 
 
-def test_one_model_of_a_channel_is_ejected_and_the_others_are_not() -> None:
-    patient = Patient()
+def test_one_model_of_a_channel_is_ejected_and_the_others_are_not(patient: Patient) -> None:
     patient.fail(BREAKER.failures)
     assert not patient.is_healthy()
     assert patient.health.is_healthy(CHANNEL, "model-2")
     assert patient.health.is_healthy("spare", MODEL)
 
 
-def test_after_the_ejection_one_call_probes_and_a_success_restores_the_channel() -> None:
-    patient = Patient()
+def test_after_the_ejection_one_call_probes_and_a_success_restores_the_channel(patient: Patient) -> None:
     patient.fail(BREAKER.failures)
     patient.seconds += BREAKER.rest - 0.1
     assert not patient.is_healthy()
@@ -167,8 +164,7 @@ def test_after_the_ejection_one_call_probes_and_a_success_restores_the_channel()
     assert patient.rest() == BREAKER.rest
 
 
-def test_each_failed_probe_doubles_the_ejection_up_to_the_maximum() -> None:
-    patient = Patient()
+def test_each_failed_probe_doubles_the_ejection_up_to_the_maximum(patient: Patient) -> None:
     patient.fail(BREAKER.failures)
     pauses = []
     for _ in range(5):
@@ -185,8 +181,7 @@ def test_an_ejection_has_a_jitter_of_up_to_a_fifth() -> None:
 
 
 @pytest.mark.parametrize("error", [None, failed()], ids=["a good answer", "a failure"])
-def test_outcomes_of_calls_begun_before_the_ejection_are_ignored(error: UmgError | None) -> None:
-    patient = Patient()
+def test_outcomes_of_calls_begun_before_the_ejection_are_ignored(patient: Patient, error: UmgError | None) -> None:
     early = [patient.health.begin(CHANNEL, MODEL) for _ in range(2)]
     patient.fail(BREAKER.failures)
     patient.health.end(CHANNEL, MODEL, error, early[0])
@@ -200,8 +195,7 @@ def test_outcomes_of_calls_begun_before_the_ejection_are_ignored(error: UmgError
 
 
 @pytest.mark.parametrize("error", [NO_SLOT, failed(None), failed(Failure.OTHER_KEY), "left"], ids=repr)
-def test_a_probe_without_an_outcome_is_released(error: UmgError | str) -> None:
-    patient = Patient()
+def test_a_probe_without_an_outcome_is_released(patient: Patient, error: UmgError | str) -> None:
     patient.fail(BREAKER.failures)
     patient.seconds += BREAKER.rest
     turn = patient.health.begin(CHANNEL, MODEL)
@@ -214,8 +208,7 @@ def test_a_probe_without_an_outcome_is_released(error: UmgError | str) -> None:
     assert patient.state() is CircuitState.HALF_OPEN
 
 
-def test_a_few_calls_without_another_channel_probe_during_the_ejection() -> None:
-    patient = Patient()
+def test_a_few_calls_without_another_channel_probe_during_the_ejection(patient: Patient) -> None:
     patient.fail(BREAKER.failures)
     turns = []
     for _ in range(MAX_PROBES):
@@ -233,8 +226,7 @@ def test_a_few_calls_without_another_channel_probe_during_the_ejection() -> None
     assert patient.rest() == 0
 
 
-def test_an_unreachable_channel_is_ejected_at_once_and_longer_each_time() -> None:
-    patient = Patient()
+def test_an_unreachable_channel_is_ejected_at_once_and_longer_each_time(patient: Patient) -> None:
     pauses = []
     for _ in range(6):
         patient.call(failed(Failure.DOWN))
@@ -247,8 +239,7 @@ def test_an_unreachable_channel_is_ejected_at_once_and_longer_each_time() -> Non
     assert patient.rest() == DOWN_SECONDS
 
 
-def test_probes_of_an_unreachable_channel_do_not_extend_its_ejection() -> None:
-    patient = Patient()
+def test_probes_of_an_unreachable_channel_do_not_extend_its_ejection(patient: Patient) -> None:
     for _ in range(4):
         patient.call(failed(Failure.DOWN))
     assert patient.rest() == DOWN_SECONDS
@@ -270,8 +261,7 @@ BUSY = [
 
 
 @pytest.mark.parametrize("case", BUSY, ids=lambda case: case.id)
-def test_an_overloaded_channel_is_ejected_for_its_retry_time(case: Busy) -> None:
-    patient = Patient()
+def test_an_overloaded_channel_is_ejected_for_its_retry_time(patient: Patient, case: Busy) -> None:
     patient.call(failed(Failure.OVERLOADED, **case.metadata))
     assert (patient.is_healthy(), patient.rest(), patient.state()) == (False, case.rest, CircuitState.OPEN)
     patient.seconds += case.rest
@@ -281,8 +271,7 @@ def test_an_overloaded_channel_is_ejected_for_its_retry_time(case: Busy) -> None
         assert patient.is_healthy()
 
 
-def test_a_probe_of_an_overloaded_channel_may_extend_its_ejection_and_never_shorten_it() -> None:
-    patient = Patient()
+def test_a_probe_of_an_overloaded_channel_may_extend_its_ejection_and_never_shorten_it(patient: Patient) -> None:
     patient.call(failed(Failure.OVERLOADED, retry_after_seconds="7"))
     patient.call(failed(Failure.OVERLOADED, retry_after_seconds="9"))
     assert patient.rest() == 9
@@ -290,15 +279,13 @@ def test_a_probe_of_an_overloaded_channel_may_extend_its_ejection_and_never_shor
     assert patient.rest() == 9
 
 
-def test_a_probe_that_finds_an_overloaded_channel_unreachable_ejects_it() -> None:
-    patient = Patient()
+def test_a_probe_that_finds_an_overloaded_channel_unreachable_ejects_it(patient: Patient) -> None:
     patient.call(failed(Failure.OVERLOADED))
     patient.call(failed(Failure.DOWN))
     assert patient.rest() == DOWN_SECONDS
 
 
-def test_a_probe_that_finds_the_channel_busy_is_followed_by_another() -> None:
-    patient = Patient()
+def test_a_probe_that_finds_the_channel_busy_is_followed_by_another(patient: Patient) -> None:
     patient.fail(BREAKER.failures)
     patient.seconds += BREAKER.rest
     patient.call(failed(Failure.OVERLOADED, retry_after_seconds="3"))
@@ -309,8 +296,7 @@ def test_a_probe_that_finds_the_channel_busy_is_followed_by_another() -> None:
     assert patient.rest() == 2 * BREAKER.rest
 
 
-def test_calls_in_flight_are_counted_by_channel_and_model() -> None:
-    patient = Patient()
+def test_calls_in_flight_are_counted_by_channel_and_model(patient: Patient) -> None:
     turns = [patient.health.begin(CHANNEL, MODEL) for _ in range(3)]
     assert patient.health.snapshot() == [(CHANNEL, MODEL, CircuitState.CLOSED, 0, 3)]
     patient.health.end(CHANNEL, MODEL, failed(Failure.DOWN), turns[0])
@@ -319,8 +305,7 @@ def test_calls_in_flight_are_counted_by_channel_and_model() -> None:
     assert patient.health.snapshot() == [(CHANNEL, MODEL, CircuitState.OPEN, DOWN_SECONDS, 0)]
 
 
-def test_a_reload_drops_the_breakers_of_removed_models_and_keeps_the_others() -> None:
-    patient = Patient()
+def test_a_reload_drops_the_breakers_of_removed_models_and_keeps_the_others(patient: Patient) -> None:
     down = failed(Failure.DOWN)
     for channel, model in (("gone", "m"), ("kept", "m"), ("kept", "gone"), ("all", "anything")):
         patient.health.end(channel, model, down, patient.health.begin(channel, model))
@@ -330,8 +315,7 @@ def test_a_reload_drops_the_breakers_of_removed_models_and_keeps_the_others() ->
     assert patient.health.is_healthy("gone", "m")
 
 
-def test_a_call_that_ends_after_it_was_forgotten_changes_nothing() -> None:
-    patient = Patient()
+def test_a_call_that_ends_after_it_was_forgotten_changes_nothing(patient: Patient) -> None:
     turn = patient.health.begin(CHANNEL, MODEL)
     patient.health.forget(set())
     patient.health.end(CHANNEL, MODEL, failed(Failure.DOWN), turn)
@@ -340,8 +324,7 @@ def test_a_call_that_ends_after_it_was_forgotten_changes_nothing() -> None:
     assert patient.is_healthy()
 
 
-def test_unknown_model_ids_take_bounded_memory_and_evict_no_ejected_channel() -> None:
-    patient = Patient()
+def test_unknown_model_ids_take_bounded_memory_and_evict_no_ejected_channel(patient: Patient) -> None:
     patient.call(failed(Failure.DOWN))
     turn = patient.health.begin(CHANNEL, "under way")
     for number in range(2 * MAX_BREAKERS):

@@ -10,8 +10,7 @@ import pytest
 from sqlalchemy import insert, literal, select, text
 
 import umg_grpc
-from tests.support.databases import Database
-from umg_grpc.store import open_store
+from umg_grpc.store import Store
 from umg_grpc.store.database_time import CURRENT_MICROS, DatabaseClock, GivenClock, MachineClock, utc_of
 from umg_grpc.store.table_definitions import ReasoningRow
 
@@ -36,8 +35,12 @@ def clock(hands: Hands) -> DatabaseClock:
     return DatabaseClock(lambda: hands.wall, lambda: hands.monotonic)
 
 
-async def test_statements_and_the_process_have_the_same_time(prepared_database: Database) -> None:
-    store = await open_store(prepared_database.url, prepared_database.data_dir)
+@pytest.fixture
+def store(prepared_store: Store) -> Store:
+    return prepared_store
+
+
+async def test_statements_and_the_process_have_the_same_time(store: Store) -> None:
     async with store.read() as session:
         before = time.time()
         in_text = await session.scalar(text(f"SELECT {CURRENT_MICROS[session.get_bind().dialect.name]}"))
@@ -49,11 +52,9 @@ async def test_statements_and_the_process_have_the_same_time(prepared_database: 
     for seconds in (in_text / 1e6, micros / 1e6, moment.timestamp() - 60, store.clock.now()):
         assert before - 60 <= seconds <= after + 60
     assert abs(store.clock.skew_seconds) < 60
-    await store.aclose()
 
 
-async def test_stored_times_are_compared_with_the_time_of_the_database(prepared_database: Database) -> None:
-    store = await open_store(prepared_database.url, prepared_database.data_dir)
+async def test_stored_times_are_compared_with_the_time_of_the_database(store: Store) -> None:
     for clock in (store.clock, GivenClock(lambda: datetime(2027, 1, 1, tzinfo=UTC))):
         now = utc_of(clock)
         async with store.write() as session:
@@ -69,7 +70,6 @@ async def test_stored_times_are_compared_with_the_time_of_the_database(prepared_
             assert (await session.scalars(later)).all() == []
             micros = await session.scalar(select(literal(round(now.timestamp() * 1e6)) <= clock.sql_micros()))
             assert micros
-    await store.aclose()
 
 
 WALL_CLOCKS = {

@@ -6,8 +6,9 @@ import pytest
 from sqlalchemy import func, select, text
 
 from tests.support.databases import Database
+from tests.support.store_fixtures import opened_stores
 from tests.support.usage_records import ALL, NOW, lines, record
-from umg_grpc.store import Store, open_store
+from umg_grpc.store import Store
 from umg_grpc.store.database_time import GivenClock
 from umg_grpc.store.usage_record_migration import MOVED_ROWS, EarlierUsageRecords
 from umg_grpc.store.usage_record_table import RECORD_COLUMNS, UsageRecord, UsageRecords
@@ -82,19 +83,14 @@ async def test_a_record_in_both_tables_is_counted_once(store: Store) -> None:
 
 
 async def test_several_processes_move_at_once(prepared_database: Database) -> None:
-    stores = [await open_store(prepared_database.url, prepared_database.data_dir) for _ in range(3)]
-
     async def move(store: Store) -> None:
         mover = EarlierUsageRecords(store)
         while await mover.move_some():
             pass
 
-    try:
+    async with opened_stores(prepared_database, 3) as stores:
         await write_as_earlier(stores[0], *(record(number) for number in range(3 * MOVED_ROWS)))
         await asyncio.gather(*map(move, stores))
         assert await counts(stores[0]) == (0, 3 * MOVED_ROWS)
         found = await UsageRecords(stores[0]).sums(["hour"], CallFilter(ALL))
         assert [each.requests for each in found] == [3 * MOVED_ROWS]
-    finally:
-        for store in stores:
-            await store.aclose()

@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import func, select
 
 from tests.support.databases import Database, Postgres
-from tests.support.store_fixtures import Clock, WrongClock
+from tests.support.store_fixtures import Clock, WrongClock, opened_stores
 from umg_grpc.store import Store, expiring_rows, open_store
 from umg_grpc.store.database_time import GivenClock
 from umg_grpc.store.expired_row_sweep import Bounds
@@ -63,14 +63,16 @@ async def ids(store: Store) -> list[str]:
 
 
 async def test_every_process_finds_a_put_row_at_once(store: Store, module_database: Database, clock: Clock) -> None:
-    other = await open_store(module_database.url, module_database.data_dir)
-    async with opened(store, clock) as mine, opened(other, clock) as theirs:
+    async with (
+        opened_stores(module_database, 1) as [other],
+        opened(store, clock) as mine,
+        opened(other, clock) as theirs,
+    ):
         assert await mine.put(row("a", clock.later(1), thoughts=b"\0\xff"), SECONDS)
         found = await theirs.get("me", "a")
         assert found is not None
         assert (found.thoughts, found.expire_time) == (b"\0\xff", clock.later(1))
         assert await theirs.get("another", "a") is None
-    await other.aclose()
 
 
 async def test_an_added_row_is_found_before_it_is_written(store: Store, clock: Clock) -> None:
@@ -103,20 +105,16 @@ async def test_the_last_row_of_an_id_stays(store: Store, clock: Clock) -> None:
 async def test_processes_that_write_the_same_rows_do_not_stop_each_other(
     store: Store, module_database: Database, clock: Clock
 ) -> None:
-    stores = [await open_store(module_database.url, module_database.data_dir) for _ in range(3)]
-
     async def write(store: Store, names: list[str]) -> None:
         async with opened(store, clock) as rows:
             for _ in range(5):
                 assert all(await asyncio.gather(*(rows.put(row(name, clock.later(1)), SECONDS) for name in names)))
 
     names = [f"{number:03}" for number in range(40)]
-    await asyncio.gather(
-        write(stores[0], names), write(stores[1], names[::-1]), write(stores[2], names[20:] + names[:20])
-    )
+    async with opened_stores(module_database, 3) as stores:
+        orders = (names, names[::-1], names[20:] + names[:20])
+        await asyncio.gather(*(write(each, order) for each, order in zip(stores, orders, strict=True)))
     assert await ids(store) == names
-    for each in stores:
-        await each.aclose()
 
 
 async def test_an_expired_row_is_not_found_and_is_swept(store: Store, clock: Clock) -> None:
@@ -163,18 +161,15 @@ async def test_above_a_bound_those_go_that_would_expire_first(store: Store, cloc
 async def test_concurrent_sweeps_delete_no_more_rows_than_one(
     store: Store, module_database: Database, clock: Clock
 ) -> None:
-    stores = [await open_store(module_database.url, module_database.data_dir) for _ in range(3)]
-    swept = [
-        Retained(store, ReasoningRow, Bounds(owner_bytes=0, total_bytes=10), GivenClock(clock)) for store in stores
-    ]
-    async with opened(stores[0], clock) as rows:
-        for number in range(15):
-            rows.add(row(f"{number:02}", clock.later(number)))
-        assert await rows.flushed(SECONDS)
-    await asyncio.gather(*(each.sweep() for each in swept))
+    bounds = Bounds(owner_bytes=0, total_bytes=10)
+    async with opened_stores(module_database, 3) as stores:
+        async with opened(stores[0], clock) as rows:
+            for number in range(15):
+                rows.add(row(f"{number:02}", clock.later(number)))
+            assert await rows.flushed(SECONDS)
+        swept = [Retained(each, ReasoningRow, bounds, GivenClock(clock)) for each in stores]
+        await asyncio.gather(*(each.sweep() for each in swept))
     assert await ids(store) == [f"{number:02}" for number in range(5, 15)]
-    for each in stores:
-        await each.aclose()
 
 
 async def test_many_rows_are_deleted_batch_by_batch(store: Store, clock: Clock) -> None:

@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import select, text
 
 from tests.support.databases import Database, Postgres
+from tests.support.store_fixtures import opened_stores
 from tests.support.usage_records import ALL, NOW, lines, record
 from umg_grpc.base.time_units import micros_of, time_of
 from umg_grpc.store import Store, open_store
@@ -138,8 +139,7 @@ async def test_totals_are_deleted_after_their_time(usage_store: Store) -> None:
 
 
 async def test_processes_create_and_drop_the_same_days_at_once(prepared_database: Database) -> None:
-    stores = [await open_store(prepared_database.url, prepared_database.data_dir) for _ in range(4)]
-    try:
+    async with opened_stores(prepared_database, 4) as stores:
         for store in stores:
             store.clock = GivenClock(lambda: NOW)
         old = [record(number, start_micros=micros_of(NOW - timedelta(days=number))) for number in range(8)]
@@ -149,9 +149,6 @@ async def test_processes_create_and_drop_the_same_days_at_once(prepared_database
         )
         await sweep_usage(stores[0], 4 * DAY_SECONDS, None, YEARS_SECONDS)
         assert (await kept(stores[0]))[-4:] == [f"req-{number}" for number in range(3, -1, -1)]
-    finally:
-        for store in stores:
-            await store.aclose()
 
 
 async def test_a_day_that_an_operator_detached_is_attached_again(partitioned: Store) -> None:

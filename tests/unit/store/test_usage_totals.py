@@ -9,9 +9,10 @@ import pytest
 from sqlalchemy import delete, func, select, text
 
 from tests.support.databases import Database
+from tests.support.store_fixtures import opened_stores
 from tests.support.usage_records import ALL, NOW, column_sets, lines, record
 from umg_grpc.base.time_units import micros_of, time_of
-from umg_grpc.store import Store, open_store
+from umg_grpc.store import Store
 from umg_grpc.store.database_time import GivenClock
 from umg_grpc.store.usage_record_table import UsageRecord, UsageRecords
 from umg_grpc.store.usage_sum_queries import DIMENSION_COLUMNS, SUM_BUCKETS, CallFilter, Group, UsageSum
@@ -71,6 +72,14 @@ def group_value(each: UsageRecord, name: str) -> int | str:
     return micros_of(each.start_time.replace(day=1, hour=0, minute=0, second=0, microsecond=0))
 
 
+@pytest.fixture
+async def records(usage_store: Store) -> UsageRecords:
+    usage_store.clock = GivenClock(lambda: NOW.replace(day=2))
+    records = UsageRecords(usage_store)
+    await records.insert(lines(*RECORDS))
+    return records
+
+
 @dataclass(frozen=True)
 class Selection:
     """Selection of calls of which the sums are compared."""
@@ -123,10 +132,7 @@ async def test_sums_are_equal_to_those_of_the_records(usage_store: Store, select
         assert await records.sums(by, selection.calls) == expected(by, selection.calls), by
 
 
-async def test_pages_of_sums_are_the_whole_list(usage_store: Store) -> None:
-    usage_store.clock = GivenClock(lambda: NOW.replace(day=2))
-    records = UsageRecords(usage_store)
-    await records.insert(lines(*RECORDS))
+async def test_pages_of_sums_are_the_whole_list(records: UsageRecords) -> None:
     calls = CallFilter(MIDDLE - timedelta(hours=30, seconds=5), MIDDLE + timedelta(hours=7, seconds=3))
     for by in (
         ["hour", "key", "model"],
@@ -142,10 +148,7 @@ async def test_pages_of_sums_are_the_whole_list(usage_store: Store) -> None:
         assert paged == expected(by, calls), by
 
 
-async def test_totals_remain_without_the_records(usage_store: Store) -> None:
-    usage_store.clock = GivenClock(lambda: NOW.replace(day=2))
-    records = UsageRecords(usage_store)
-    await records.insert(lines(*RECORDS))
+async def test_totals_remain_without_the_records(usage_store: Store, records: UsageRecords) -> None:
     async with usage_store.write() as session:
         await session.execute(delete(UsageRow))
     for by in ([], ["day", "key"], ["hour", "channel"], ["month", "model", "operation"], ["day", "model", "agent"]):
@@ -162,10 +165,9 @@ async def test_a_span_may_end_at_the_last_time_that_a_datetime_has(usage_store: 
     assert await records.sums(by, CallFilter(last - timedelta(days=40), last), limit=10) == []
 
 
-async def test_sums_without_the_key_are_read_from_the_totals_without_it(usage_store: Store) -> None:
-    usage_store.clock = GivenClock(lambda: NOW.replace(day=2))
-    records = UsageRecords(usage_store)
-    await records.insert(lines(*RECORDS))
+async def test_sums_without_the_key_are_read_from_the_totals_without_it(
+    usage_store: Store, records: UsageRecords
+) -> None:
     async with usage_store.write() as session:
         for table in (UsageRow.__table__, *(totals.table for totals in TOTAL_TABLES if "key_id" in totals.columns)):
             await session.execute(text(f"DELETE FROM {table.name}"))
@@ -181,10 +183,9 @@ async def test_usage_begins_with_the_oldest_call_of_any_agent(usage_store: Store
     assert begin.totals["day"] == (NOW - timedelta(days=40)).replace(hour=0)
 
 
-async def test_totals_of_versions_without_agents_are_of_unknown_agents(usage_store: Store) -> None:
-    usage_store.clock = GivenClock(lambda: NOW.replace(day=2))
-    records = UsageRecords(usage_store)
-    await records.insert(lines(*RECORDS))
+async def test_totals_of_versions_without_agents_are_of_unknown_agents(
+    usage_store: Store, records: UsageRecords
+) -> None:
     async with usage_store.write() as session:
         await session.execute(delete(UsageRow))
         for totals in TOTAL_TABLES:
@@ -198,8 +199,7 @@ async def test_totals_of_versions_without_agents_are_of_unknown_agents(usage_sto
 async def test_processes_that_write_the_same_records_at_once_count_each_once(
     prepared_database: Database,
 ) -> None:
-    stores = [await open_store(prepared_database.url, prepared_database.data_dir) for _ in range(4)]
-    try:
+    async with opened_stores(prepared_database, 4) as stores:
         batches = [RECORDS[first : first + 100] for first in range(0, COUNT, 50)]
         await asyncio.gather(
             *(
@@ -216,9 +216,6 @@ async def test_processes_that_write_the_same_records_at_once_count_each_once(
                 counted = [each for each in RECORDS if each.agent or not totals.has_agents]
                 expected_cost = sum(each.micro_credits for each in counted)
                 assert (requests, cost) == (len(counted), expected_cost), totals.table.name
-    finally:
-        for store in stores:
-            await store.aclose()
 
 
 def test_the_records_cover_several_months_days_and_hours() -> None:

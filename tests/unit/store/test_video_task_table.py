@@ -3,9 +3,10 @@
 import asyncio
 from datetime import UTC, datetime, timedelta
 
-from tests.support.databases import Database
+import pytest
+
 from tests.support.store_fixtures import Clock, WrongClock
-from umg_grpc.store import Store, open_store
+from umg_grpc.store import Store
 from umg_grpc.store.callback_outbox import TaskCallbacks
 from umg_grpc.store.database_time import GivenClock
 from umg_grpc.store.table_definitions import MediaTask, TaskCallback
@@ -26,6 +27,11 @@ NOW = 1_800_000_000 * SECOND
 START = datetime.fromtimestamp(NOW // SECOND, UTC)
 TIME = Clock(START)
 CHANNEL = "main"
+
+
+@pytest.fixture
+def store(prepared_store: Store) -> Store:
+    return prepared_store
 
 
 def task(
@@ -65,19 +71,16 @@ async def claim(polls: VideoTaskPolls, now: int, limit: int = 100) -> list[Claim
     return await polls.claim(CHANNEL, 30, limit)
 
 
-async def test_a_due_task_is_claimed_by_one_process(prepared_database: Database) -> None:
-    store = await open_store(prepared_database.url, prepared_database.data_dir)
+async def test_a_due_task_is_claimed_by_one_process(store: Store) -> None:
     await insert(store, *(task(number) for number in range(40)), task(40, next_poll_micros=NOW + SECOND))
     processes = [opened(store, f"process {number}") for number in range(4)]
     claimed = await asyncio.gather(*(claim(polls, NOW, 15) for polls in processes))
     ids = [each.task_id for claims in claimed for each in claims]
     ids += [each.task_id for each in await claim(processes[0], NOW)]
     assert sorted(ids) == sorted({f"task_{number}" for number in range(40)})
-    await store.aclose()
 
 
-async def test_a_task_is_taken_over_at_the_end_of_the_lease(prepared_database: Database) -> None:
-    store = await open_store(prepared_database.url, prepared_database.data_dir)
+async def test_a_task_is_taken_over_at_the_end_of_the_lease(store: Store) -> None:
     await insert(store, task(1))
     slow, other = opened(store, "slow"), opened(store, "other")
     [first] = await claim(slow, NOW)
@@ -87,11 +90,9 @@ async def test_a_task_is_taken_over_at_the_end_of_the_lease(prepared_database: D
     await other.reschedule([Poll(second, 10 * SECOND, 1, 35)], NOW)
     [third] = await claim(slow, NOW + 40 * SECOND)
     assert (third.poll_failures, third.progress) == (1, 35)
-    await store.aclose()
 
 
-async def test_a_stall_lasts_from_poll_to_poll_and_ends_with_the_state(prepared_database: Database) -> None:
-    store = await open_store(prepared_database.url, prepared_database.data_dir)
+async def test_a_stall_lasts_from_poll_to_poll_and_ends_with_the_state(store: Store) -> None:
     polls, stall = opened(store, "process"), Stall("state reviewing 40", NOW)
     await insert(store, task(1))
     [polled] = await claim(polls, NOW)
@@ -102,23 +103,19 @@ async def test_a_stall_lasts_from_poll_to_poll_and_ends_with_the_state(prepared_
     running = await table_of(store, "process").advance(polled.task_id, RUNNING_STATE, next_poll_micros=NOW + 2 * SECOND)
     assert running is not None
     assert (running.stall, running.stall_since_micros) == (None, None)
-    await store.aclose()
 
 
-async def test_the_tasks_of_a_process_that_has_ended_are_due_at_once(prepared_database: Database) -> None:
-    store = await open_store(prepared_database.url, prepared_database.data_dir)
+async def test_the_tasks_of_a_process_that_has_ended_are_due_at_once(store: Store) -> None:
     polls = opened(store, "alive")
     await insert(store, task(1, state=SUBMITTING_STATE, next_poll_micros=NOW + 20 * SECOND, lease_owner="ended"))
     set_time(NOW)
     await polls.release(["ended"])
     assert [each.state for each in await claim(polls, NOW)] == [SUBMITTING_STATE]
-    await store.aclose()
 
 
 async def test_a_task_waits_for_the_report_of_its_submitter_also_while_others_look_for_it(
-    prepared_database: Database,
+    store: Store,
 ) -> None:
-    store = await open_store(prepared_database.url, prepared_database.data_dir)
     polls = opened(store, "other")
     set_time(NOW)
     new = task(1, state=SUBMITTING_STATE, lease_owner="ended", next_poll_micros=None)
@@ -128,11 +125,9 @@ async def test_a_task_waits_for_the_report_of_its_submitter_also_while_others_lo
     await polls.reschedule([Poll(looked_up, 300 * SECOND, 1)], NOW)
     await polls.release(["ended"])
     assert [each.submitter for each in await claim(polls, NOW + 20 * SECOND)] == [None]
-    await store.aclose()
 
 
-async def test_a_refused_task_is_withdrawn_after_the_end_of_its_lease(prepared_database: Database) -> None:
-    store = await open_store(prepared_database.url, prepared_database.data_dir)
+async def test_a_refused_task_is_withdrawn_after_the_end_of_its_lease(store: Store) -> None:
     rows, other = table_of(store, "submitting"), table_of(store, "other")
     set_time(NOW)
     new = task(1, state=SUBMITTING_STATE, lease_owner="submitting", next_poll_micros=None)
@@ -141,11 +136,9 @@ async def test_a_refused_task_is_withdrawn_after_the_end_of_its_lease(prepared_d
     assert not await other.withdraw("task_1"), "the task of another process"
     assert await rows.withdraw("task_1")
     assert await rows.get("task_1") is None
-    await store.aclose()
 
 
-async def test_a_notification_during_a_poll_causes_another_poll(prepared_database: Database) -> None:
-    store = await open_store(prepared_database.url, prepared_database.data_dir)
+async def test_a_notification_during_a_poll_causes_another_poll(store: Store) -> None:
     polls = opened(store, "process")
     await insert(store, task(1))
     [polled] = await claim(polls, NOW)
@@ -153,11 +146,9 @@ async def test_a_notification_during_a_poll_causes_another_poll(prepared_databas
     await polls.make_due(polled.task_id)
     await polls.reschedule([Poll(polled, 9 * SECOND)], NOW)
     assert len(await claim(polls, NOW + SECOND)) == 1
-    await store.aclose()
 
 
-async def test_a_state_moves_forward_only(prepared_database: Database) -> None:
-    store = await open_store(prepared_database.url, prepared_database.data_dir)
+async def test_a_state_moves_forward_only(store: Store) -> None:
     rows = table_of(store, "process")
     await insert(store, task(1))
     assert await rows.advance("task_1", RUNNING_STATE) is not None
@@ -169,11 +160,9 @@ async def test_a_state_moves_forward_only(prepared_database: Database) -> None:
     assert found is not None
     assert (found.state, found.next_poll_micros) == (SUCCEEDED_STATE, None)
     assert await rows.advance("task_2", FAILED_STATE) is None
-    await store.aclose()
 
 
-async def test_a_task_of_an_earlier_version_has_a_record_without_details(prepared_database: Database) -> None:
-    store = await open_store(prepared_database.url, prepared_database.data_dir)
+async def test_a_task_of_an_earlier_version_has_a_record_without_details(store: Store) -> None:
     await insert(store, task(1))
     error = pb.VideoTaskError(code="task_failed", message="no video").SerializeToString()
     await table_of(store, "process").advance("task_1", FAILED_STATE, next_poll_micros=None, error=error)
@@ -181,11 +170,9 @@ async def test_a_task_of_an_earlier_version_has_a_record_without_details(prepare
     assert record.details is not None
     assert (record.attempts, record.details.attempts) == (1, [])
     assert record.details.message == "task_failed: no video"
-    await store.aclose()
 
 
-async def test_ended_tasks_are_deleted_by_age_and_number(prepared_database: Database) -> None:
-    store = await open_store(prepared_database.url, prepared_database.data_dir)
+async def test_ended_tasks_are_deleted_by_age_and_number(store: Store) -> None:
     rows = table_of(store, "process")
     await insert(store, *(task(number) for number in range(6)))
     for number in range(5):
@@ -197,11 +184,9 @@ async def test_ended_tasks_are_deleted_by_age_and_number(prepared_database: Data
     await rows.sweep(max_tasks=2)
     left = {number for number in range(6) if await rows.get(f"task_{number}") is not None}
     assert left == {3, 5}  # 4 has expired, 0 to 2 are beyond the number, and 5 has not ended
-    await store.aclose()
 
 
-async def test_a_submission_has_a_lease_by_the_clock_of_the_database(prepared_database: Database) -> None:
-    store = await open_store(prepared_database.url, prepared_database.data_dir)
+async def test_a_submission_has_a_lease_by_the_clock_of_the_database(store: Store) -> None:
     rows, polls = table_of(store, "submitting"), opened(store, "submitting")
     set_time(NOW)
     new = task(1, state=SUBMITTING_STATE, lease_owner="submitting", next_poll_micros=None)
@@ -212,33 +197,27 @@ async def test_a_submission_has_a_lease_by_the_clock_of_the_database(prepared_da
     assert await claim(polls, NOW + 38 * SECOND) == []
     await rows.report_unknown("task_1")
     assert [each.task_id for each in await claim(polls, NOW + 38 * SECOND)] == ["task_1"]
-    await store.aclose()
 
 
-async def test_the_last_poll_of_a_task_is_followed_by_no_other(prepared_database: Database) -> None:
-    store = await open_store(prepared_database.url, prepared_database.data_dir)
+async def test_the_last_poll_of_a_task_is_followed_by_no_other(store: Store) -> None:
     polls = opened(store, "process")
     await insert(store, task(1))
     [polled] = await claim(polls, NOW)
     assert {channel: tasks.number for channel, tasks in (await polls.due()).items()} == {CHANNEL: 1}
     await polls.reschedule([Poll(polled, None)], NOW)
     assert await polls.due() == {}
-    await store.aclose()
 
 
-async def test_the_lateness_of_a_channel_is_that_of_its_first_task(prepared_database: Database) -> None:
-    store = await open_store(prepared_database.url, prepared_database.data_dir)
+async def test_the_lateness_of_a_channel_is_that_of_its_first_task(store: Store) -> None:
     polls = opened(store, "process")
     await insert(store, task(1, next_poll_micros=NOW + 3 * SECOND), task(2, next_poll_micros=NOW + 9 * SECOND))
     set_time(NOW)
     assert await polls.due() == {CHANNEL: OpenTasks(-3 * SECOND, 9 * SECOND, 2)}
     set_time(NOW + 5 * SECOND)
     assert await polls.due() == {CHANNEL: OpenTasks(2 * SECOND, 4 * SECOND, 2)}
-    await store.aclose()
 
 
-async def test_a_time_that_a_wrong_clock_wrote_is_reset(prepared_database: Database) -> None:
-    store = await open_store(prepared_database.url, prepared_database.data_dir)
+async def test_a_time_that_a_wrong_clock_wrote_is_reset(store: Store) -> None:
     polls, callbacks = opened(store, "process"), TaskCallbacks(store, "process", clock=GivenClock(TIME))
     later = NOW + 48 * 3600 * SECOND
     await insert(store, task(1, next_poll_micros=later), task(2, next_poll_micros=NOW + SECOND))
@@ -262,4 +241,3 @@ async def test_a_time_that_a_wrong_clock_wrote_is_reset(prepared_database: Datab
     await callbacks.reset_times()
     assert [each.task_id for each in await claim(polls, NOW)] == ["task_1"]
     assert [each.callback_id for each in await callbacks.claim(30, 10, 10)] == ["msg"]
-    await store.aclose()
