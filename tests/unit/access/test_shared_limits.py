@@ -48,14 +48,6 @@ async def admitted(limits: RequestLimits, times: int, rpm: int) -> int:
     return count
 
 
-async def test_several_processes_together_let_in_no_more_than_the_limit(redis_server: RedisServer) -> None:
-    async def process() -> int:
-        async with opened(redis_server) as redis:
-            return await admitted(RequestLimits(redis=redis), times=20, rpm=25)
-
-    assert sum(await asyncio.gather(*(process() for _ in range(4)))) == 25
-
-
 async def test_requests_of_another_process_count_towards_the_limit(redis: Redis, clock: Clock) -> None:
     one, other = RequestLimits(clock, redis), RequestLimits(clock, redis)
     await one.admit(caller(2))

@@ -116,15 +116,6 @@ async def test_an_error_names_the_path_in_the_new_input(chain: Chain, item: obje
     assert caught.value.param == place
 
 
-async def test_a_chain_of_responses_continues_after_its_first_was_deleted(chain: Chain) -> None:
-    first = await call(chain.outer, "via-chat")
-    second = await call(chain.outer, "via-chat", input=result_of(first), previous_response_id=first.id)
-    await chain.outer.responses.delete(first.id)
-    with pytest.raises(openai.NotFoundError):
-        await call(chain.outer, "via-chat", previous_response_id=first.id)
-    assert (await call(chain.outer, "via-chat", input="And now?", previous_response_id=second.id)).output_text
-
-
 async def test_a_passed_through_response_is_returned_as_its_provider_sent_it(chain: Chain) -> None:
     made = await call(chain.outer, "via-responses", metadata={"trip": "7"})
     found = await chain.outer.responses.retrieve(made.id)

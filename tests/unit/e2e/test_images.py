@@ -1,11 +1,9 @@
 """Images over gRPC with the simulated provider: sizes, types, forms, groups, streams, faults and usage."""
 
-import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from io import BytesIO
 
-import aiohttp
 import grpc
 import pytest
 import pytest_asyncio
@@ -118,33 +116,6 @@ async def test_images_have_the_requested_size_type_and_number(case: Size, caller
         assert image.mime_type == f"image/{case.file_format.lower()}"
 
 
-ADDRESSES = [("imgA-4-0-250828", "url"), ("imgD-plus", "url"), ("famG-2.5-flash-image", "data"), ("imgC-1", "data")]
-
-
-@pytest.mark.parametrize(("model", "form"), ADDRESSES)
-async def test_images_are_addresses_except_for_the_families_that_return_bytes(
-    model: str, form: str, caller: Caller
-) -> None:
-    for wanted in (pb.IMAGE_RESPONSE_FORMAT_UNSPECIFIED, pb.IMAGE_RESPONSE_FORMAT_URL):
-        [image] = (await caller.make(model=model, response_format=wanted)).result.images
-        assert image.WhichOneof("content") == form
-        if form == "url":
-            async with aiohttp.ClientSession() as session, session.get(image.url) as response:
-                file = await response.read()
-            assert (response.status, response.content_type) == (200, "image/png")
-            with Image.open(BytesIO(file)) as opened:
-                assert opened.size == (image.width, image.height)
-
-
-async def test_a_seed_determines_the_image(caller: Caller) -> None:
-    async def made(**fields: object) -> bytes:
-        [image] = (await caller.make(model="imgA-3-0-t2i-250415", response_format=B64, **fields)).result.images
-        return image.data
-
-    first, again, other = await asyncio.gather(made(seed=7), made(seed=7), made(seed=8))
-    assert first == again != other
-
-
 async def test_a_group_has_up_to_the_maximum_of_images(caller: Caller) -> None:
     for prompt, most, count in (("three cats", 4, 3), ("4 cats", 2, 2), ("cats", 0, 4)):
         fields = {"max_sequential_images": most} if most else {}
@@ -152,24 +123,6 @@ async def test_a_group_has_up_to_the_maximum_of_images(caller: Caller) -> None:
             model="imgA-4-0-250828", prompt=prompt, sequential_image_generation=AUTO, response_format=B64, **fields
         )
         assert len(result.result.images) == count
-
-
-async def test_a_watermark_and_the_inputs_change_the_image(caller: Caller) -> None:
-    async def made(**fields: object) -> bytes:
-        [image] = (await caller.make(model="imgA-4-0-250828", response_format=B64, **fields)).result.images
-        return image.data
-
-    address = pb.ImageInput(url="https://example.com/cat.png")
-    drawn = [await made(**fields) for fields in ({}, {"watermark": True}, {"inputs": [PICTURE]}, {"inputs": [address]})]
-    assert len(set(drawn)) == 4
-
-
-async def test_a_mask_is_of_the_size_of_its_image(caller: Caller) -> None:
-    mask = pb.ImageInput(data=picture(mode="RGBA"))
-    fields = {"model": "imgC-1", "operation": EDITS, "inputs": [PICTURE]}
-    assert len((await caller.make(**fields, mask=mask)).result.images) == 1
-    error = await caller.refusal(**fields, mask=pb.ImageInput(data=picture(10, 10, mode="RGBA")))
-    assert (error.reason, error.metadata["field"]) == (pb.ERROR_REASON_INVALID_FIELD, "mask")
 
 
 REFUSED = [
@@ -232,12 +185,6 @@ async def test_a_stream_has_drafts_and_images(caller: Caller) -> None:
     for event in events:
         image = event.partial.image if event.HasField("partial") else event.completed.image
         assert event.WhichOneof("kind") in {"started", "finished"} or image.WhichOneof("content") == "data"
-
-
-async def test_a_stream_carries_bytes_also_where_addresses_are_the_default(caller: Caller) -> None:
-    events = await caller.stream(model="imgA-4-0-250828", response_format=pb.IMAGE_RESPONSE_FORMAT_URL)
-    [completed] = [event.completed for event in events if event.HasField("completed")]
-    assert completed.image.WhichOneof("content") == "data"
 
 
 async def test_a_stream_that_breaks_off_ends_with_the_error(caller: Caller) -> None:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Never, TypeAlias
 
 import aiohttp
@@ -209,10 +210,13 @@ SETTINGS = Settings(
 )
 
 
-async def _channel(kind: str, service: Service, stack: AsyncExitStack) -> grpc.aio.Channel:
+async def channel_to(
+    kind: str, stack: AsyncExitStack, *services: Callable[[grpc.aio.Server], None]
+) -> grpc.aio.Channel:
+    """Return a channel to a new server, on which each of the functions registers a service."""
     server = InProcessServer() if kind == "in-process" else grpc.aio.server()
-    rpc.add_GenerationServiceServicer_to_server(service, server)
-    rpc.add_ModelServiceServicer_to_server(service, server)
+    for register in services:
+        register(server)
     if isinstance(server, InProcessServer):
         return InProcessChannel(server)
     port = server.add_insecure_port("127.0.0.1:0")
@@ -233,7 +237,8 @@ async def make_face(request: pytest.FixtureRequest) -> AsyncIterator[MakeFace]:
 
         async def make(**changes: object) -> Face:
             service = Service()
-            channel = await _channel(request.param, service, stack)
+            added = (rpc.add_GenerationServiceServicer_to_server, rpc.add_ModelServiceServicer_to_server)
+            channel = await channel_to(request.param, stack, *(partial(add, service) for add in added))
             app = make_app(channel, replace(SETTINGS, **{"drain_seconds": 1, **changes}))
             runner = Runner(app)
             await runner.setup()

@@ -1,12 +1,12 @@
 """Image paths: forms, shapes, streams and their failures, in front of a scripted service."""
 
-import asyncio
 import base64
 import gzip
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from io import BytesIO
 from typing import Any, TypeAlias
 
@@ -16,9 +16,8 @@ import pytest
 
 from http_facade.app import Runner, make_app
 from tests.support.images import JPEG, PNG
-from tests.unit.http_facade.conftest import KEY, SETTINGS, fail, send_early
+from tests.unit.http_facade.conftest import KEY, SETTINGS, channel_to, fail
 from umg_grpc.base.errors import UmgError
-from umg_grpc.base.inprocess_channel import InProcessChannel, InProcessServer
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.core.sse import split
 
@@ -37,9 +36,6 @@ class Service(rpc.ImageServiceServicer):
     """Service whose behaviour the model's name selects. It records the requests."""
 
     requests: list[pb.GenerateImageRequest] = field(default_factory=list)
-    reached: asyncio.Event = field(default_factory=asyncio.Event)
-    left: asyncio.Event = field(default_factory=asyncio.Event)
-    go_on: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def GenerateImage(self, request: pb.GenerateImageRequest, context: Context) -> pb.GenerateImageResponse:
         self.requests.append(request)
@@ -47,8 +43,6 @@ class Service(rpc.ImageServiceServicer):
         errors = {"bad input": BAD_INPUT, "bad number": BAD_NUMBER, "fail": FAILURE}
         if request.model in errors:
             await fail(context, errors[request.model])
-        if request.model == "wait":
-            await self._wait()
         data = LARGE if request.model == "large" else PNG
         return pb.GenerateImageResponse(result=pb.ImageResult(images=[pb.Image(data=data)] * (request.n or 1)))
 
@@ -57,11 +51,7 @@ class Service(rpc.ImageServiceServicer):
     ) -> AsyncIterator[pb.StreamGenerateImageResponse]:
         request = message.request
         self.requests.append(request)
-        if request.model == "slow":
-            await send_early(context)
-            await self._wait()
-        else:
-            await context.send_initial_metadata((("x-umg-dropped", "style"),))
+        await context.send_initial_metadata((("x-umg-dropped", "style"),))
         if request.model == "fail":
             await fail(context, FAILURE)
         if request.model == "empty":
@@ -69,20 +59,7 @@ class Service(rpc.ImageServiceServicer):
         yield _events(pb.ImageEvent(started=pb.ImageStarted()))
         image = pb.Image(data=LARGE if request.model == "large" else PNG, mime_type="image/png")
         yield _events(pb.ImageEvent(completed=pb.ImageCompleted(image=image)))
-        if request.model == "break":
-            await fail(context, FAILURE)
-        if request.model == "wait":
-            await self._wait()
         yield _events(pb.ImageEvent(finished=pb.ImageFinished(result=pb.ImageResult())))
-
-    async def _wait(self) -> None:
-        """Wait until the test sets `go_on`, or the caller left."""
-        self.reached.set()
-        try:
-            await self.go_on.wait()
-        except (asyncio.CancelledError, GeneratorExit):
-            self.left.set()
-            raise
 
 
 def _events(*events: pb.ImageEvent) -> pb.StreamGenerateImageResponse:
@@ -105,7 +82,6 @@ class Face:
     url: str
     client: aiohttp.ClientSession
     service: Service
-    runner: Runner
 
     async def post(self, path: str, body: object = None, **arguments: Any) -> Reply:
         headers = {**KEY, **arguments.pop("headers", {})}
@@ -134,23 +110,13 @@ async def make_face(request: pytest.FixtureRequest) -> AsyncIterator[MakeFace]:
 
         async def make(**changes: object) -> Face:
             service = Service()
-            server = InProcessServer() if request.param == "in-process" else grpc.aio.server()
-            rpc.add_ImageServiceServicer_to_server(service, server)
-            if isinstance(server, InProcessServer):
-                channel: grpc.aio.Channel = InProcessChannel(server)
-            else:
-                grpc_port = server.add_insecure_port("127.0.0.1:0")
-                await server.start()
-                stack.push_async_callback(server.stop, 0)
-                options = [("grpc.max_receive_message_length", -1)]
-                made = grpc.aio.insecure_channel(f"127.0.0.1:{grpc_port}", options=options)
-                channel = await stack.enter_async_context(made)
+            channel = await channel_to(request.param, stack, partial(rpc.add_ImageServiceServicer_to_server, service))
             runner = Runner(make_app(channel, replace(SETTINGS, **{"drain_seconds": 1, **changes})))
             await runner.setup()
             stack.push_async_callback(runner.cleanup)
             port = await runner.listen("127.0.0.1", 0)
             client = await stack.enter_async_context(aiohttp.ClientSession())
-            return Face(f"http://127.0.0.1:{port}", client, service, runner)
+            return Face(f"http://127.0.0.1:{port}", client, service)
 
         yield make
 
@@ -293,46 +259,3 @@ async def test_a_stream_that_fails_before_its_first_event_is_an_error(face: Face
     for model, message in (("fail", "it failed"), ("empty", "the provider's stream ended before it began")):
         reply = await face.post(GENERATIONS, {"model": model, "prompt": "p", "stream": True})
         assert (reply.status, reply.json["msg"]) == (502, message)
-
-
-async def test_a_stream_that_breaks_ends_with_an_error_event(face: Face) -> None:
-    reply = await face.post(GENERATIONS, {"model": "break", "prompt": "p", "stream": True})
-    assert [event.name for event in split(reply.body)] == [b"image_generation.completed", b"error"]
-
-
-async def test_a_shutdown_ends_a_stream_with_an_error_event(make_face: MakeFace) -> None:
-    face = await make_face(drain_seconds=0.2)
-    streaming = asyncio.create_task(face.post(GENERATIONS, {"model": "wait", "prompt": "p", "stream": True}))
-    await face.service.reached.wait()
-    await face.runner.cleanup()
-    assert [event.name for event in split((await streaming).body)] == [b"image_generation.completed", b"error"]
-
-
-@pytest.mark.parametrize("stream", [False, True])
-async def test_a_caller_that_disconnects_ends_the_call(face: Face, stream: bool) -> None:
-    calling = asyncio.create_task(face.post(GENERATIONS, {"model": "wait", "prompt": "p", "stream": stream}))
-    await face.service.reached.wait()
-    calling.cancel()
-    await asyncio.wait_for(face.service.left.wait(), 60)
-
-
-async def test_an_idle_stream_gets_heartbeats(make_face: MakeFace) -> None:
-    face = await make_face(heartbeat_seconds=0.01)
-    body = {"model": "wait", "prompt": "p", "stream": True}
-    async with face.client.post(face.url + GENERATIONS, json=body, headers=KEY) as answer:
-        received = b""
-        while b": keep-alive\n\n" not in received:
-            received += await answer.content.readany()
-        face.service.go_on.set()
-        received += await answer.content.read()
-    assert [event.name for event in split(received) if event.data] == [b"image_generation.completed"]
-
-
-async def test_a_slow_stream_has_its_headers_and_a_heartbeat_early(face: Face) -> None:
-    body = {"model": "slow", "prompt": "p", "stream": True}
-    async with face.client.post(face.url + GENERATIONS, json=body, headers=KEY) as answer:
-        assert (answer.status, answer.headers["x-umg-waiting"]) == (200, "true")
-        assert await answer.content.readany() == b": keep-alive\n\n"
-        face.service.go_on.set()
-        received = await answer.content.read()
-    assert [event.name for event in split(received)] == [b"image_generation.completed"]

@@ -328,12 +328,6 @@ async def test_an_invalid_page_size_is_400_in_the_shape_of_the_caller(face: Face
         assert message.startswith(f"`{caller.size}`: ")
 
 
-async def test_the_chat_shape_has_no_pages(face: Face) -> None:
-    face.service.models = MODELS
-    async with face.client.get(face.url("/v1/models?limit=1&after=small&pageSize=0"), headers=KEY) as answer:
-        assert len((await answer.json())["data"]) == len(MODELS)
-
-
 @every_caller
 async def test_a_wrong_method_is_an_error_too(face: Face, caller: Caller) -> None:
     async with face.client.post(face.url(f"{caller.root}/models"), headers=KEY | caller.headers, json={}) as answer:
@@ -399,26 +393,6 @@ async def test_pages_have_the_length_that_their_shape_has_by_default(pages: Page
     assert native["nextPageToken"]
     _, chat = await pages.get("/v1/models", {})
     assert len(chat["data"]) == len(IDS)
-
-
-@pytest.mark.parametrize("path", ["/v1/models", "/v1beta/models"])
-async def test_the_native_shape_has_pages_by_token(pages: Pages, path: str) -> None:
-    seen, query = list[str](), {"pageSize": "13", "key": pages.gateway.key}
-    while True:
-        status, body = await pages.get(path, query)
-        assert status == 200
-        seen += [model["name"].removeprefix("models/") for model in body["models"]]
-        if "nextPageToken" not in body:
-            break
-        query["pageToken"] = str(body["nextPageToken"])
-    assert seen == IDS
-
-
-@pytest.mark.parametrize("path", ["/v1/models", "/v1beta/models"])
-async def test_an_invalid_page_token_is_refused_by_the_name_of_its_field(pages: Pages, path: str) -> None:
-    status, body = await pages.get(path, {"pageToken": "nonsense", "key": pages.gateway.key})
-    assert (status, body["error"]["status"]) == (400, "INVALID_ARGUMENT")
-    assert body["error"]["message"].startswith("`pageToken`: ")
 
 
 async def test_a_page_with_both_directions_is_refused(pages: Pages) -> None:

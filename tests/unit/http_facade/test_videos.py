@@ -1,19 +1,17 @@
 """Paths of the video document in front of a scripted service, with and without a socket."""
 
-import io
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from functools import partial
 
 import aiohttp
-import grpc
 import pytest
 
 from http_facade.app import Runner, make_app
-from tests.unit.http_facade.conftest import KEY, SETTINGS, Context, fail
+from tests.unit.http_facade.conftest import KEY, SETTINGS, Context, channel_to, fail
 from umg_grpc.base.errors import UmgError
-from umg_grpc.base.inprocess_channel import InProcessChannel, InProcessServer
 from umg_grpc.v1 import pb, rpc
 
 HINTS = (("openai-poll-after-ms", "5000"), ("retry-after", "5"))
@@ -67,10 +65,6 @@ class Videos(rpc.VideoServiceServicer, rpc.ModelServiceServicer):
         await self._called(request, context)
         return pb.ListVideoTasksResponse(tasks=[self._task()])
 
-    async def DeleteVideoTask(self, request: pb.DeleteVideoTaskRequest, context: Context) -> pb.DeleteVideoTaskResponse:
-        await self._called(request, context)
-        return pb.DeleteVideoTaskResponse(task=self._task())
-
     async def ReceiveVideoCallback(
         self, request: pb.ReceiveVideoCallbackRequest, context: Context
     ) -> pb.ReceiveVideoCallbackResponse:
@@ -116,16 +110,8 @@ class Face:
 async def face(request: pytest.FixtureRequest) -> AsyncIterator[Face]:
     service = Videos()
     async with AsyncExitStack() as stack:
-        server = InProcessServer() if request.param == "in-process" else grpc.aio.server()
-        rpc.add_VideoServiceServicer_to_server(service, server)
-        rpc.add_ModelServiceServicer_to_server(service, server)
-        if isinstance(server, InProcessServer):
-            channel: grpc.aio.Channel = InProcessChannel(server)
-        else:
-            port = server.add_insecure_port("127.0.0.1:0")
-            await server.start()
-            stack.push_async_callback(server.stop, 0)
-            channel = await stack.enter_async_context(grpc.aio.insecure_channel(f"127.0.0.1:{port}"))
+        added = (rpc.add_VideoServiceServicer_to_server, rpc.add_ModelServiceServicer_to_server)
+        channel = await channel_to(request.param, stack, *(partial(add, service) for add in added))
         runner = Runner(make_app(channel, SETTINGS))
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
@@ -336,32 +322,9 @@ async def test_a_list(face: Face) -> None:
     ]
 
 
-async def test_a_removal(face: Face) -> None:
-    answer, body = await face.call("DELETE", f"/v1/videos/{ID}")
-    assert (answer.status, json.loads(body)["deleted"]) == (200, True)
-
-
-async def test_a_remix(face: Face) -> None:
-    answer, body = await face.call("POST", "/v1/videos/task_source/remix", json={"prompt": "at night"})
-    assert (answer.status, json.loads(body)["remixed_from_video_id"]) == (200, "task_source")
-
-
 # --- content
 
 CONTENT = f"/v1/videos/{ID}/content"
-
-
-async def test_the_content_is_the_video(face: Face) -> None:
-    answer, body = await face.call("GET", CONTENT, headers={"accept": "application/binary"})
-    assert (answer.status, answer.content_type, body) == (200, "video/mp4", VIDEO)
-    assert answer.headers["cache-control"] == "public, max-age=86400"
-    assert (answer.headers["vary"], answer.headers["etag"]) == ("Authorization", '"tag"')
-    assert answer.content_length == len(VIDEO)
-
-
-async def test_head_has_the_headers_alone(face: Face) -> None:
-    answer, body = await face.call("HEAD", CONTENT)
-    assert (answer.status, answer.headers["content-length"], body) == (200, str(len(VIDEO)), b"")
 
 
 @pytest.mark.parametrize(
@@ -436,13 +399,6 @@ async def test_a_notification_needs_no_key(face: Face) -> None:
     assert sent == pb.ReceiveVideoCallbackRequest(
         task_id=ID, signature="abc", body=b'{"id": "1"}', headers={"webhook-id": "1"}
     )
-
-
-async def test_a_large_notification_is_refused(face: Face) -> None:
-    answer, _ = await face.call(
-        "POST", CALLBACK, key=False, data=io.BytesIO(b" " * (2**20 + 1)), headers={"content-type": "application/json"}
-    )
-    assert (answer.status, face.service.calls) == (413, [])
 
 
 async def test_a_wrong_signature_is_the_error_of_the_service(face: Face) -> None:

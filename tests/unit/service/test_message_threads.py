@@ -12,7 +12,6 @@ from sqlalchemy import func, select, text
 from tests.support.store_fixtures import Clock
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Channel
-from umg_grpc.knowledge.model_quirk_definitions import NO_CHANNEL_QUIRKS, ChannelQuirks, Quirks
 from umg_grpc.routing import Target
 from umg_grpc.service.conversations.message_threads import IDLE_TIME, Thread, Threads
 from umg_grpc.service.conversations.stored_responses import SMALL_BYTES, ResponseOrigin
@@ -24,7 +23,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.decoded_request_notes import NO_NOTES, DecodedRequest
 
-ME, YOU = "key_me", "key_you"
+ME = "key_me"
 HERE = ResponseOrigin("main", "")
 NO_BOUND = Bounds(0, 0)
 MAX_BYTES = 2**20
@@ -66,10 +65,8 @@ def answer(response_id: str) -> pb.GenerateResponse:
     return pb.GenerateResponse(response_id=response_id, candidates=[pb.Candidate(message=message)])
 
 
-async def open_thread(
-    threads: Threads, request: pb.GenerateRequest, *, owner: str = ME, seconds: float = inf
-) -> Thread:
-    return await threads.open(owner, DecodedRequest(request, NO_NOTES), seconds)
+async def open_thread(threads: Threads, request: pb.GenerateRequest, *, seconds: float = inf) -> Thread:
+    return await threads.open(ME, DecodedRequest(request, NO_NOTES), seconds)
 
 
 async def turn(
@@ -81,9 +78,9 @@ async def turn(
     return thread
 
 
-async def refused(threads: Threads, request: pb.GenerateRequest, owner: str = ME) -> UmgError:
+async def refused(threads: Threads, request: pb.GenerateRequest) -> UmgError:
     with pytest.raises(UmgError) as caught:
-        await open_thread(threads, request, owner=owner)
+        await open_thread(threads, request)
     return caught.value
 
 
@@ -159,13 +156,6 @@ async def test_an_unfinished_turn_is_continued_without_new_messages(threads: Thr
     assert texts((await open_thread(threads, body("a"))).whole.canonical) == ["One", "Hello"]
 
 
-async def test_an_answer_is_continued_once(threads: Threads) -> None:
-    await turn(threads, body("", user("One")), "a")
-    await turn(threads, body("a", user("Two")), "b")
-    assert (await refused(threads, body("a", user("Two")))).reason == pb.ERROR_REASON_THREAD_ALREADY_CONTINUED
-    await turn(threads, body("b", user("Three")), "c")
-
-
 async def test_an_answer_is_continued_by_one_call_at_a_time(threads: Threads, store: Store, clock: Clock) -> None:
     await turn(threads, body("", user("One")), "a")
     first = await open_thread(threads, body("a", user("Two")), seconds=30)
@@ -183,11 +173,6 @@ async def test_an_answer_is_continued_by_one_call_at_a_time(threads: Threads, st
 async def test_an_unknown_thread_is_not_found(threads: Threads, previous_id: str) -> None:
     error = await refused(threads, plain(previous_id, "Two"))
     assert (error.reason, error.metadata["id"]) == (pb.ERROR_REASON_THREAD_NOT_FOUND, previous_id)
-
-
-async def test_threads_of_others_are_not_found(threads: Threads) -> None:
-    await turn(threads, body("", user("One")), "a")
-    assert (await refused(threads, body("a", user("Two")), YOU)).reason == pb.ERROR_REASON_THREAD_NOT_FOUND
 
 
 async def test_a_thread_is_gone_five_minutes_after_its_last_answer(threads: Threads, clock: Clock) -> None:
@@ -257,26 +242,9 @@ def thread_of(origin: ResponseOrigin, previous_id: str = "a") -> Thread:
 
 
 KNOWN = ResponseOrigin("main", "a")
-NO_THREADS = ChannelQuirks({"messages": Quirks(threads=False)})
 
 
-def channel(name: str, quirks: ChannelQuirks = NO_CHANNEL_QUIRKS) -> Target:
-    declared = Channel(name=name, protocols=("messages",), models=())
-    return Target(declared, "m", "famC", frozenset(), quirks)
-
-
-MAIN = channel("main")
-
-
-def test_a_provider_with_the_thread_is_sent_the_new_messages() -> None:
-    thread = thread_of(KNOWN)
-    assert thread.request_for(MAIN) is thread.caller
-    for target, keeps in ((channel("other"), True), (channel("main", NO_THREADS), False)):
-        sent = thread.request_for(target).canonical
-        assert texts(sent) == ["One", "Two"]
-        assert sent.HasField("thread") == keeps
-    began = msgspec.json.decode(thread.request_for(channel("other")).canonical.source.body)
-    assert (began["thread"], len(began["messages"])) == ({"type": "create"}, 2)
+MAIN = Target(Channel(name="main", protocols=("messages",), models=()), "m", "famC", frozenset())
 
 
 def test_a_provider_without_the_thread_is_sent_the_whole_conversation() -> None:

@@ -101,11 +101,6 @@ async def under_way(tasks: int, begin: Callable[[], Coroutine[None, None, str]])
     return begun
 
 
-async def test_an_answer_is_made_once(cache: ResponseCache, upstream: Upstream) -> None:
-    upstream.answered.set()
-    assert [await answer_of(cache, upstream) for _ in range(3)] == ["answer 1", "answer 1 hit", "answer 1 hit"]
-
-
 async def test_a_returned_response_is_a_copy(cache: ResponseCache) -> None:
     mine = embedded("answer")
     cache.put(KEY, mine, TTL)
@@ -203,13 +198,6 @@ async def test_only_successful_responses_are_cached(cache: ResponseCache, case: 
 
 
 # --- concurrent calls
-
-
-async def test_of_equal_concurrent_calls_one_is_made(cache: ResponseCache, upstream: Upstream) -> None:
-    calls = await under_way(100, lambda: answer_of(cache, upstream))
-    upstream.answered.set()
-    assert sorted(await asyncio.gather(*calls)) == ["answer 1", *["answer 1 hit"] * 99]
-    assert upstream.calls == 1
 
 
 async def test_different_requests_do_not_wait(cache: ResponseCache, upstream: Upstream) -> None:
@@ -356,18 +344,6 @@ async def test_calls_do_not_wait_long_for_a_slow_client_of_another_stream(
     go.set()
     assert await leader == "led"
     assert await cache.get_or_fill(KEY, TTL, pb.StreamGenerateResponse) == stream(pb.FINISH_REASON_STOP)
-
-
-async def test_calls_do_not_wait_for_a_response_that_is_not_cached(cache: ResponseCache) -> None:
-    go = asyncio.Event()
-    go.set()
-    found = await cache.get_or_fill(KEY, TTL, pb.StreamGenerateResponse)
-    assert isinstance(found, CacheFill)
-    with found:
-        others = await under_way(2, lambda: leads(cache, None, go))
-        assert not any(other.done() for other in others)
-        found.give_up()
-        assert await asyncio.gather(*others) == ["led"] * 2
 
 
 # --- Redis

@@ -219,17 +219,6 @@ async def test_another_process_finds_a_response_at_once(store: Store, module_dat
     await other.aclose()
 
 
-async def test_responses_outlive_the_process(module_database: Database, clock: Clock) -> None:
-    store = await open_store(module_database.url, module_database.data_dir)
-    async with opened(store, clock) as conversations:
-        response_id = await keep(conversations, make_request("one"), answered("1"))
-    await store.aclose()
-    store = await open_store(module_database.url, module_database.data_dir)
-    async with opened(store, clock) as conversations:
-        assert (await conversations.get(ME, response_id)).response.response_id == response_id
-    await store.aclose()
-
-
 @dataclass(frozen=True)
 class Unknown:
     id: str
@@ -409,13 +398,6 @@ async def test_pages_of_items_follow_one_another(conversations: Conversations, a
     assert (list(last.items), last.next_page_token) == ([], "")
     default = await conversations.list_items(ME, listed(response_id))
     assert (len(default.items), default.next_page_token) == (20, default.items[-1].message_id)
-
-
-async def test_a_page_after_an_item_that_is_not_there_is_refused(conversations: Conversations) -> None:
-    response_id = await keep(conversations, make_request("one"), answered("1"))
-    with pytest.raises(UmgError) as caught:
-        await conversations.list_items(ME, listed(response_id, page_token="msg_other"))
-    assert (caught.value.reason, caught.value.metadata) == (pb.ERROR_REASON_INVALID_FIELD, {"field": "page_token"})
 
 
 @given(

@@ -211,28 +211,6 @@ async def test_a_simulated_video_passes_through_its_states_and_is_playable(calle
     assert Image.open(BytesIO(sheet)).get_format_mimetype() == head.mime_type == "image/jpeg"
 
 
-async def test_the_last_frame_is_a_result_where_it_was_requested(caller: Caller) -> None:
-    parameters = pb.VideoParameters(prompt="a fox", duration_seconds=4, resolution="480p", return_last_frame=True)
-    task = await caller.create("vidD-2-0-260128", entry=pb.VIDEO_ENTRY_D, parameters=parameters)
-    task = (await caller.finished(task.task_id))[-1]
-    assert [result.variant for result in task.results] == [pb.VIDEO_VARIANT_VIDEO, pb.VIDEO_VARIANT_LAST_FRAME]
-    assert task.usage.output_seconds == 4
-    _, data = await caller.download(task.task_id, variant=pb.VIDEO_VARIANT_LAST_FRAME)
-    assert Image.open(BytesIO(data)).size == (854, 480)
-    wrong = await caller.refusal(caller.download(task.task_id, variant=pb.VIDEO_VARIANT_THUMBNAIL))
-    assert wrong.reason == pb.ERROR_REASON_INVALID_FIELD
-
-
-async def test_a_failed_video_has_a_reason_and_no_content(caller: Caller) -> None:
-    task = await caller.create("vidA-2", parameters=pb.VideoParameters(prompt="a fox [[fail]]"))
-    task = (await caller.finished(task.task_id))[-1]
-    assert (task.state, task.error.code) == (pb.VIDEO_TASK_STATE_FAILED, "task_failed")
-    assert "[[fail]]" in task.error.message
-    assert (await caller.refusal(caller.download(task.task_id))).reason == pb.ERROR_REASON_OBJECT_NOT_FOUND
-    unknown = await caller.refusal(caller.download("task_unknown"))
-    assert unknown.reason == pb.ERROR_REASON_OBJECT_NOT_FOUND
-
-
 async def test_a_refused_submission_is_a_rate_limit(caller: Caller) -> None:
     refused = await caller.refusal(caller.create("vidA-2", parameters=pb.VideoParameters(prompt="[[fail:429]]")))
     assert refused.reason == pb.ERROR_REASON_UPSTREAM_RATE_LIMITED

@@ -277,14 +277,6 @@ async def test_a_refusal_may_be_followed_by_another_channel(tmp_path: Path) -> N
     assert second.submitted == {task.task_id: 1 for task in tasks}
 
 
-async def test_a_repetition_with_the_idempotency_key_is_the_same_task(stub: Stub, fake: FakeVideos) -> None:
-    first = await create(stub, idempotency_key="one")
-    again = await create(stub, idempotency_key="one")
-    assert again.task_id == first.task_id
-    assert len(fake.submitted) == 1
-    assert await reason(create(stub, "a dog", idempotency_key="one")) == "ALREADY_EXISTS"
-
-
 async def test_simultaneous_repetitions_are_one_task(stub: Stub, fake: FakeVideos) -> None:
     tasks = await asyncio.gather(*(create(stub, idempotency_key="one") for _ in range(5)))
     assert len({task.task_id for task in tasks}) == 1
@@ -299,13 +291,6 @@ async def test_a_repetition_by_an_sdk_is_the_same_task(stub: Stub, fake: FakeVid
     assert again.task_id in fake.submitted
     assert len(fake.submitted) == 3
     assert other.task_id != again.task_id
-
-
-async def test_an_external_id_is_unique(stub: Stub) -> None:
-    task = await create(stub, external_task_id="mine")
-    assert await reason(create(stub, "a dog", external_task_id="mine")) == "ALREADY_EXISTS"
-    found = await stub.GetVideoTask(pb.GetVideoTaskRequest(external_task_id="mine"), metadata=AUTHORIZED)
-    assert found.task.task_id == task.task_id
 
 
 # --- look-up
@@ -323,12 +308,6 @@ async def test_tasks_are_listed_in_pages(stub: Stub) -> None:
     assert seen == made[::-1]
     oldest = pb.ListVideoTasksRequest(order=pb.VIDEO_TASK_ORDER_OLDEST_FIRST, page_token=made[1])
     assert [task.task_id for task in (await stub.ListVideoTasks(oldest, metadata=AUTHORIZED)).tasks] == made[2:]
-
-
-async def test_a_task_of_another_entry_is_not_found(stub: Stub) -> None:
-    task = await create(stub)
-    wrong = pb.GetVideoTaskRequest(task_id=task.task_id, entry=pb.VIDEO_ENTRY_VIDEO_OBJECT)
-    assert await reason(stub.GetVideoTask(wrong, metadata=AUTHORIZED)) == "OBJECT_NOT_FOUND"
 
 
 async def test_a_queued_task_is_cancelled_and_an_ended_one_deleted(stub: Stub, fake: FakeVideos) -> None:
