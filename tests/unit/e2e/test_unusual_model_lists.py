@@ -106,7 +106,7 @@ async def test_a_list_of_ten_thousand_models_is_served(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("status", "success"), [(200, "1.0"), (403, "0.0")], ids=["read", "refused"])
-async def test_two_processes_of_a_machine_ask_for_a_list_once(status: int, success: str, tmp_path: Path) -> None:
+async def test_two_processes_of_a_machine_read_a_list_once(status: int, success: str, tmp_path: Path) -> None:
     async with (
         serve_provider(Lists(status=status)) as made,
         running(config(made.url), tmp_path) as first,
