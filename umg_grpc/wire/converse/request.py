@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import msgspec
+from msgspec import Raw
 
 from umg_grpc.knowledge.bedrock_models import BedrockModel, bedrock_model
 from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks
@@ -12,9 +13,8 @@ from umg_grpc.wire.converse.encode_messages import MessageEncoder
 from umg_grpc.wire.converse.inference_options import encode_options
 from umg_grpc.wire.converse.provider_tool_names import tool_names
 from umg_grpc.wire.converse.tools import encode_choice, encode_tools
-from umg_grpc.wire.converse.vendor_only_members import passed_members, without_passed
 from umg_grpc.wire.core.bedrock_invoke_calls import model_path
-from umg_grpc.wire.core.json_decoding import JsonObject
+from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject, is_present
 from umg_grpc.wire.core.local_stop_sequences import local_stops, with_stop_limit
 from umg_grpc.wire.core.prompt_cache_breakpoints import is_explicit
 from umg_grpc.wire.core.provider_member_changes import fit_members
@@ -27,6 +27,8 @@ from umg_grpc.wire.unsupported_field_detection import check_text_request
 CALL_VERB, STREAM_VERB = "converse", "converse-stream"
 STREAM_TYPE = "application/vnd.amazon.eventstream"
 STOPS_MEMBER = "inferenceConfig.stopSequences"
+# Members without a canonical form that callers of other formats may set in their bodies.
+PASSED_MEMBERS = ("guardrailConfig", "performanceConfig", "requestMetadata", "serviceTier", "promptVariables")
 
 
 def encode_request(
@@ -41,8 +43,8 @@ def encode_request(
     quirks = with_state(request, quirks)
     quirks = with_stop_limit(request, quirks, STOPS_MEMBER, None)
     stops = local_stops(request, quirks, report)
-    passed = passed_members(request, notes)
-    check_text_request(request, without_passed(notes, passed), report, supported="metadata")
+    passed = _passed_members(request, notes)
+    check_text_request(request, _without_passed(notes, passed), report, supported="metadata")
     fields = _encode_fields(request, bedrock_model(model), report, quirks) | passed
     fit_members(fields, quirks, "converse", report)
     is_whole = stream and "toolConfig" in fields and quirks.streams_tools is False
@@ -51,6 +53,20 @@ def encode_request(
     path = model_path(model, STREAM_VERB if streams else CALL_VERB)
     body = msgspec.json.encode(fields)
     return UpstreamRequest(path, body, headers, report, local_stops=stops, is_whole=is_whole)
+
+
+def _passed_members(request: pb.GenerateRequest, notes: RequestNotes) -> dict[str, Raw]:
+    """Return members of the caller's body that are sent to the provider unchanged. `notes`: names those members."""
+    stated = [name for name in PASSED_MEMBERS if name in notes.indispensable]
+    body = msgspec.json.decode(request.source.body, type=dict[str, Raw]) if stated else {}
+    return {name: raw for name in stated if is_present(raw := body.get(name, ABSENT_MEMBER))}
+
+
+def _without_passed(notes: RequestNotes, passed: dict[str, Raw]) -> RequestNotes:
+    """Return the notes without the members in `passed`, which the provider receives."""
+    if not passed:
+        return notes
+    return msgspec.structs.replace(notes, indispensable=[name for name in notes.indispensable if name not in passed])
 
 
 def _encode_fields(request: pb.GenerateRequest, model: BedrockModel, report: Report, quirks: Quirks) -> JsonObject:

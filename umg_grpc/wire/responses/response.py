@@ -6,12 +6,13 @@ import msgspec
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json_decoding import replace_model_id
+from umg_grpc.wire.core.json_decoding import JsonObject, replace_model_id
 from umg_grpc.wire.core.lenient_number_reading import set_time
 from umg_grpc.wire.core.reasoning_state_conversion import STATE_PREFIX
 from umg_grpc.wire.core.split_character_repair import decode
+from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.provider_errors import no_response, unreadable
-from umg_grpc.wire.responses.compacted_response import encode_compacted
+from umg_grpc.wire.responses.content_parts import encode_part
 from umg_grpc.wire.responses.decode_output import (
     PassedResponse,
     ProviderResponse,
@@ -24,6 +25,7 @@ from umg_grpc.wire.responses.decode_output import (
 )
 from umg_grpc.wire.responses.echoed_request_fields import encode_echo
 from umg_grpc.wire.responses.encode_output import (
+    Ids,
     completed_at,
     encode_output,
     ending_of_response,
@@ -32,6 +34,7 @@ from umg_grpc.wire.responses.encode_output import (
 )
 from umg_grpc.wire.responses.server_tools import SERVER_ITEMS
 from umg_grpc.wire.responses.tool_calls import CALL_ITEMS, rename_calls
+from umg_grpc.wire.responses.usage import encode_usage
 
 # --- canonical -> caller
 
@@ -41,7 +44,7 @@ def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) 
     if response.source.format == "responses":
         return response.source.body
     if request.compaction.standalone:
-        return encode_compacted(response, request)
+        return _encode_compacted(response, request)
     ending = ending_of_response(response)
     parts = response.candidates[0].message.parts if response.candidates else []
     output = encode_output(parts, request, response.response_id, ending.status == "incomplete")
@@ -50,6 +53,31 @@ def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) 
     return response_object(
         response, ending, msgspec.json.encode(output), usage, completed, encode_echo(request, response)
     )
+
+
+def _encode_compacted(response: pb.GenerateResponse, request: pb.GenerateRequest) -> bytes:
+    """Return the response to `POST /v1/responses/compact`: the user's turns, then one sealed summary of all others."""
+    ids, output = Ids(response.response_id), list[object]()
+    for index, message in enumerate(request.messages):
+        if message.role == pb.ROLE_USER and not any(part.HasField("compaction") for part in message.parts):
+            item_id = ids.item("msg_", message.message_id, index)
+            item: JsonObject = {"id": item_id, "type": "message", "status": "completed", "role": "user"}
+            output.append(item | _user_content(message))
+    parts = response.candidates[0].message.parts if response.candidates else []
+    summary = encode_output(parts, request, response.response_id, incomplete=False)
+    body: JsonObject = {
+        "id": response.response_id,
+        "object": "response.compaction",
+        "created_at": response.create_time.seconds,
+        "output": [*output, *summary],
+        "usage": encode_usage(response.usage) if response.HasField("usage") else None,
+    }
+    return msgspec.json.encode(body)
+
+
+def _user_content(message: pb.Message) -> JsonObject:
+    report = Report()  # a content part of this format loses nothing
+    return {"content": [encode_part(part, "", report) for part in message.parts]}
 
 
 def can_express(part: pb.Part) -> bool:
