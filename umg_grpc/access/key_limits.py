@@ -82,7 +82,7 @@ class KeyLimits:
                 self._shared_tokens.count_alone(key_id, tokens)
 
     def release(self, admission: "Admission", tokens: int) -> None:
-        """End a call, for `Admission.release`: free its place, and replace its estimate by the used `tokens`."""
+        """End a call, for `Admission.release`: free its slot, and replace its estimate by the used `tokens`."""
         key_id = admission.limited.limit_id
         if admission.is_running:
             admission.is_running = False

@@ -83,7 +83,7 @@ class StoredPrompts:
         self._sharing: Sharing | None = None
         self._stored: dict[bytes, Stored] = {}
         self._own: dict[bytes, Stored] = {}
-        """Those that this process has stored since the last read of the shared ones."""
+        """Beginnings that this process has stored since the last read of the shared table."""
         self._lost = OrderedDict[str, None]()
         """Names that the provider does not have."""
         self._storing: dict[bytes, _Place] = {}

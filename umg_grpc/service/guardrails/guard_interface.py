@@ -19,7 +19,7 @@ class Guard(ABC):
     """Guard of the config."""
 
     is_local = False
-    """Whether it decides in this process, so that it needs no time limit."""
+    """Whether the guard decides in this process, so that it needs no time limit."""
 
     def __init__(self, row: GuardRow) -> None:
         self.row = row

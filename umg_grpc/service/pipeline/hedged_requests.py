@@ -14,7 +14,7 @@ from umg_grpc.service.pipeline.failure_policy import FINAL_FAILURES
 Result = TypeVar("Result")
 Message = TypeVar("Message")
 Opened = tuple[list[Message], AsyncGenerator[Message, None]]
-"""The messages that were already read from a stream, and the stream with the rest of them."""
+"""Messages that were read from a stream already, and the stream of its further messages."""
 
 
 class StatefulCheck(ABC, Generic[Message]):

@@ -178,7 +178,7 @@ class _Content(NamedTuple):
 
     media: list[pb.MediaPart]
     is_opaque: bool
-    """Whether it has message parts of an unknown kind."""
+    """Whether the request has message parts of an unknown kind."""
     is_cached_long: bool
     """Whether a part of the prompt is to be cached for an hour or longer, which has its own price."""
 

@@ -17,8 +17,8 @@ from umg_grpc.service.pipeline.response_pipeline import RequestT, ResponsePipeli
 from umg_grpc.service.pipeline.step_order import GUARD_STREAM, Step
 
 HOLD_SECONDS = 60.0
-"""Maximum seconds for which the start of a stream is held back in wait of its first output, so that another channel can
-be tried: most failures occur before it. Then clients need the provider's own events: some count no comments as life.
+"""Maximum seconds for which the start of a stream waits for its first output: until then another channel can be tried,
+and most failures occur before. Afterwards clients need the provider's own events, since some time out on comments.
 """
 MessageT = TypeVar("MessageT", bound=Message)
 

@@ -7,8 +7,8 @@ MAX_TOKENS = 50.0
 SECONDS_PER_TOKEN = 10.0
 """Seconds in which a budget gains one retry even without calls, for channels that are rarely called."""
 MEND_CREDIT = 20.0
-"""Number of retries that mended refusals may take in advance: a model that refuses several members is known only after
-as many calls, and a mended refusal is not repeated by later calls.
+"""Retries that changed requests may take in advance: a model that refuses several members is known only after as many
+calls, which later calls do not repeat.
 """
 
 

@@ -100,7 +100,7 @@ class _Elsewhere:
 
     url: str
     is_own: bool
-    """Whether it is on the host of the channel's base URL."""
+    """Whether the address is on the host of the channel's base URL."""
 
 
 async def _open_with_key(

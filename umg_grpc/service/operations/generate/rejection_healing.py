@@ -1,5 +1,5 @@
-"""Healing of refusals. If a provider refuses a request because of a member, the request is sent once more without the
-member, or with it adapted. If it does not serve a protocol, another protocol of the channel is used.
+"""Repair of refused requests. If a provider refuses a request because of a member, the request is sent once more
+without the member, or with it adapted. If it does not serve a protocol, another protocol of the channel is used.
 """
 
 from umg_grpc.base.errors import UmgError
@@ -17,12 +17,12 @@ NOT_SERVED = Mended("path", "", Quirks(served=False), lasting=True)
 
 
 class RefusalHealing:
-    """Healing of one call at one channel. At most one refusal of members is mended; a protocol whose path is missing is
-    replaced by another one. If the changed request succeeds, the restriction is learned.
+    """Repairs of one call's refused requests at one channel: once by a change of members, and by another protocol if
+    the path is missing. The restriction is learned if the changed request succeeds.
     """
 
     def __init__(self, learned: LearnedQuirks, observers: AttemptObservers, *, is_strict: bool) -> None:
-        """Create the healing of a call. `is_strict`: the caller accepts no changed request, so nothing is mended."""
+        """Create the repairs of a call. `is_strict`: the caller accepts no changed request, so nothing is changed."""
         self._learned = learned
         self._observers = observers
         self._is_strict = is_strict
@@ -42,8 +42,8 @@ class RefusalHealing:
         return quirks
 
     def can_mend(self, target: Target, error: UmgError) -> bool:
-        """Return whether the target's refusal can be mended; `quirks_of` then includes the change. A second refusal of
-        members in the same call is not mended.
+        """Return whether the target may accept a changed request, for which `quirks_of` then has the change. Members
+        are changed once in a call.
         """
         refusal = error.refusal
         if refusal is None or self._is_strict or not target.channel.heal or self._target not in (None, target):
@@ -61,7 +61,7 @@ class RefusalHealing:
         return True
 
     def _mended_members(self, target: Target, refusal: ProviderRefusal) -> list[Mended]:
-        """Return the restrictions that make a refused request acceptable; an empty list if none is known."""
+        """Return the restrictions under which the target may accept the refused request; empty if none is known."""
         if any(each is not NOT_SERVED for _, each in self._mended):
             return []
         refused = read_refusal(refusal.protocol, refusal.status, refusal.body)
