@@ -8,6 +8,7 @@ import hmac
 import inspect
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
+from functools import partial
 from typing import TypeAlias, assert_never
 
 import grpc
@@ -81,11 +82,11 @@ def handler(route: Route, channel: grpc.aio.Channel, settings: Settings) -> Hand
         case Shape.CALL_METHOD:
             return ConnectHandler(route, channel, settings).respond
         case Shape.GET_VERSION:
-            return ApiVersion(route).respond
+            return partial(api_version, TEXT_FACES[route.format].api_version)
         case Shape.ALIVE:
             return alive
         case Shape.READY:
-            return ReadinessCheck(settings).respond
+            return partial(readiness, settings)
         case Shape.METRICS:
             return MetricsPage(settings).respond
         case Shape.HOME | Shape.DOCS | Shape.ASSET | Shape.OPENAPI:
@@ -214,29 +215,17 @@ async def alive(_: HttpExchange) -> web.StreamResponse:
     return web.json_response({"status": "alive"})
 
 
-class ApiVersion:
-    """Handler for the version of a format's API, which clients read before their calls."""
-
-    def __init__(self, route: Route) -> None:
-        self._version = TEXT_FACES[route.format].api_version
-
-    async def respond(self, _: HttpExchange) -> web.StreamResponse:
-        """Return the version as a member of a JSON object."""
-        return web.json_response({"version": self._version})
+async def api_version(version: str, _: HttpExchange) -> web.StreamResponse:
+    """Return the version of a format's API as JSON, which clients read before their calls."""
+    return web.json_response({"version": version})
 
 
-class ReadinessCheck:
-    """Handler of the readiness check `/readyz`."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._ready = settings.ready
-
-    async def respond(self, _: HttpExchange) -> web.StreamResponse:
-        """Return 200, or 503 with the reasons while the gateway serves no calls, as at its start or while it drains."""
-        ready = self._ready()
-        if inspect.isawaitable(ready):
-            ready = await ready
-        return readiness_response(ready)
+async def readiness(settings: Settings, _: HttpExchange) -> web.StreamResponse:
+    """Return 200, or 503 with the reasons while the gateway serves no calls, as at its start or while it drains."""
+    ready = settings.ready()
+    if inspect.isawaitable(ready):
+        ready = await ready
+    return readiness_response(ready)
 
 
 class MetricsPage:
