@@ -10,9 +10,8 @@ ZLIB_MASK, ZLIB_VALUE = 0x0F, 8  # mask and value of the first byte of a zlib st
 
 
 def decompress(body: bytes, encoding: str, limit_bytes: int) -> bytes:
-    """Return the decompressed body. `encoding` is in `DECOMPRESSION_WINDOWS`. Raise UmgError(BODY_TOO_LARGE) for more
-    than `limit_bytes`, without decompressing the rest, and UmgError(MALFORMED_BODY) for a body that is not one complete
-    stream.
+    """Return the decompressed body. `encoding` is in `DECOMPRESSION_WINDOWS`. Raise UmgError: BODY_TOO_LARGE for more
+    than `limit_bytes`, without decompressing the rest; MALFORMED_BODY for a body that is not one complete stream.
     """
     window = DECOMPRESSION_WINDOWS[encoding]
     if encoding == "deflate" and body and body[0] & ZLIB_MASK != ZLIB_VALUE:

@@ -35,7 +35,7 @@ class PathRouter:
 
     async def find(self, request: web.BaseRequest) -> RouteMatch:
         """Find the route of a request by aiohttp's router. If the path has no route, its canonical spelling is looked
-        up. A match without parameters is also stored in `exact`. If there is no route, the handler raises aiohttp's
+        up. A match without parameters is also stored in `exact`. Without a route, the handler raises aiohttp's
         exception.
         """
         found = await self._resolve(request)

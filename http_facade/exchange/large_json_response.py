@@ -15,8 +15,7 @@ async def response_in_pieces(
     exchange: HttpExchange, headers: dict[str, str], pieces: Iterator[bytes | memoryview], turns: asyncio.Semaphore
 ) -> web.StreamResponse | WholeResponse:
     """Return a response whose JSON body is the joined `pieces`. A single piece is sent whole. Of several, each is
-    encoded after the client has read the earlier ones; meanwhile the semaphore `turns`, which all large responses
-    share, is held.
+    encoded after the client has read the earlier ones, while the semaphore `turns` of all large responses is held.
     """
     body, more = bytes(next(pieces)), next(pieces, None)
     if more is None:

@@ -1,6 +1,5 @@
-"""Conversion between HTTP headers and the gRPC metadata of a call, for the Connect protocol and gRPC-Web. `rpc_handler`
-makes the calls, `connect_protocol` and `grpc_web` encode messages and errors, and `rpc_status` converts errors to
-statuses.
+"""Conversion between HTTP headers and gRPC metadata, for the Connect protocol and gRPC-Web. `rpc_handler` makes the
+calls, `connect_protocol` and `grpc_web` encode messages and errors, and `rpc_status` converts errors to statuses.
 """
 
 from collections.abc import Iterable

@@ -53,7 +53,7 @@ class Listener:
         tls: Callable[[], ssl.SSLContext] | None = None,
     ) -> None:
         """Create a listener without sockets. `connection`: protocol factory of asyncio; `accept_limit`: returns the
-        number of connections to accept in one iteration of the event loop; `tls`: returns the TLS context of the next
+        number of connections to accept in one iteration of the event loop; `tls`: returns the context of the next
         connection.
         """
         self._connection = connection

@@ -15,9 +15,8 @@ MAX_LENGTH_DIGITS = 20
 
 
 def split_request(data: bytes) -> tuple[bytes, bytes] | None:
-    """Return the headers and the body of the POST request in `data`; None if that is not exactly one complete POST
-    request. The returned headers declare an empty body, so that aiohttp's parser validates them but creates no stream
-    for the body.
+    """Return the headers and the body of the POST request in `data`; None if that is not exactly one complete one. The
+    returned headers declare an empty body, so that aiohttp's parser validates them but creates no stream for the body.
     """
     head, _, body = data.partition(HEADERS_END)
     lowered = head.lower()

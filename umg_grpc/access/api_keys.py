@@ -176,8 +176,8 @@ class ApiKeys:
     @repeated
     async def page(self, after: str, size: int, *, include_ended: bool = False) -> tuple[list[Key], str]:
         """Return up to `size` keys, newest first, and the id after which the next page begins ("" for none). The page
-        begins after the key with the id `after` ("" for the first page). Raise UmgError(INVALID_FIELD) if this key does
-        not exist.
+        begins after the key with the id `after`, "" for the first page. Raise UmgError(INVALID_FIELD) for an unknown
+        key.
         """
         async with self._store.read() as session:
             query = select(*KEY_COLUMNS).order_by(ApiKey.create_time.desc(), ApiKey.key_id.desc()).limit(size + 1)
@@ -237,9 +237,9 @@ class ApiKeys:
 
     @repeated
     async def by_hash(self, hashes: Collection[str]) -> dict[str, Key]:
-        """Return hash -> key for the keys whose secrets have these hashes, including invalid keys. Raises
-        SQLAlchemyError. During a rotation the hash of the former secret finds the key, too, with the end of the overlap
-        as its expiry.
+        """Return hash -> key for the keys whose secrets have these hashes, including invalid keys. During a rotation
+        the hash of the former secret finds the key, too, with the end of the overlap as its expiry. Raises
+        SQLAlchemyError.
         """
         has_hash = or_(ApiKey.secret_hash.in_(hashes), ApiKey.previous_secret_hash.in_(hashes))
         async with self._store.read() as session:

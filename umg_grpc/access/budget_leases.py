@@ -125,8 +125,8 @@ class Lease:
         return max(self._peak, self._former_peak)
 
     def aim(self, least: int, most: int, *, alone: bool = False) -> int:
-        """Return the unreserved micro-credits that the lease should have before a call that costs `least` to `most`.
-        This is `most` or, if the rest of the budget is small, less, but at least `least`. `alone`: the lease cannot be
+        """Return the unreserved micro-credits that the lease should have before a call that costs `least` to `most`:
+        `most` or, if the rest of the budget is small, less, but at least `least`. `alone`: the lease cannot be
         extended.
         """
         part = self.left // ALONE_DIVISOR if alone else (self.left + self.rest) // CALL_DIVISOR
@@ -183,9 +183,7 @@ class Lease:
         return Demand(max(0, least - self.left), max(0, most - self.left), max(0, ahead - self.left))
 
     def target(self, now: float) -> int:
-        """Return the unreserved amount that the process should have: for the time in which the lease is valid, at most
-        its share of the rest.
-        """
+        """Return the unreserved amount that the process needs while the lease is valid, at most its share."""
         return min(self._ahead(now, VALID_SECONDS), self._share())
 
     def _spending(self, now: float, seconds: float) -> int:

@@ -85,9 +85,8 @@ class TokenWindows:
             self._window(key_id).add(now, difference)
 
     def check_share(self, key_id: str, limit: int, share: Share, reservation: TokenReservation) -> None:
-        """Check a call's reservation against this process's share of the limit, because Redis did not count it. Beyond
-        the share, remove the reservation and raise UmgError(RATE_LIMITED). The only call of the span is always
-        accepted.
+        """Check a call's reservation against this process's share of the limit: Redis did not count it. Beyond the
+        share, remove the reservation and raise UmgError(RATE_LIMITED). The only call of the span is always accepted.
         """
         now, window = self._now(), self._window(key_id)
         counted = [each for each in window.reservations if each.time > share.since]

@@ -43,9 +43,8 @@ class ModelIndex:
         return bool(self._patterns)
 
     def find(self, model: str) -> ModelMatch | None:
-        """Return the channels that serve a model id; None if no channel does, or if `model` is a pattern. Channels that
-        list the exact id exclude channels with patterns. Among patterns only the one with the longest literal text
-        counts.
+        """Return the channels that serve a model id; None if none does, or if `model` is a pattern. Channels that list
+        the exact id exclude channels with patterns. Among patterns only the one with the longest literal text counts.
         """
         if "*" in model:
             return None

@@ -155,8 +155,7 @@ async def hold(session: AsyncSession, lease: LeaseId, task: str, micro_credits: 
 
 async def end_hold(session: AsyncSession, held: LeaseId, micro_credits: int) -> bool:
     """Delete the lease of a video task, and add `micro_credits`, the task's actual cost, to the spent amount. Return
-    False, without a charge, if the lease no longer exists: another process may repeat a transaction of a process that
-    was killed.
+    False, without a charge, if there is no lease: another process may repeat a transaction of a killed process.
     """
     await lock_accounts(session, [(held.key_id, held.period)])
     deleted = await session.execute(delete(BudgetLease).where(_is(held)).returning(BudgetLease.holder))

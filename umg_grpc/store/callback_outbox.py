@@ -77,9 +77,9 @@ class TaskCallbacks:
     async def claim(
         self, lease_seconds: float, limit: int, share: int, without: Excluded = NONE_EXCLUDED
     ) -> list[OutgoingCallback]:
-        """Lease up to `limit` due notifications to this process, at most `share` for each owner, without the excluded
-        ones (`without`). Only the oldest notification of each task is leased, so that callers receive the changes in
-        their order.
+        """Lease up to `limit` due notifications to this process, at most `share` for each owner, except those in
+        `without`. Only the oldest notification of each task is leased, so that callers receive the changes in their
+        order.
         """
         table, earlier = TaskCallback, aliased(TaskCallback)
         is_later = exists().where(

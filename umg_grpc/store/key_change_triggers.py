@@ -1,6 +1,5 @@
-"""Triggers of the database that record each change of an API key, so that processes only read keys that changed. They
-record the changes of every program, also of earlier versions and of an operator's statements. A new time of last use is
-no change.
+"""Triggers of the database that record each change of an API key, so that processes read only changed keys. They record
+changes by every program, also by earlier versions and by an operator. A new time of last use is no change.
 """
 
 from umg_grpc.store.database_constants import SQLITE_KIND

@@ -243,8 +243,8 @@ class UsageRecords:
         self, by: Sequence[str], calls: CallFilter, *, after: Group = (), limit: int | None = None
     ) -> list[UsageSum]:
         """Return the totals of the selected calls by group, in the order of the groups' keys. `by`: names of
-        `DIMENSION_COLUMNS` and at most one time span of `SUM_BUCKETS`. `after`: last group of the previous page; empty
-        for the first page.
+        `DIMENSION_COLUMNS` and at most one time span of `SUM_BUCKETS`. `after`: last group of the previous page, or
+        empty.
         """
         async with self._store.snapshot() as session:
             return await read_sums(session, by, calls, self._store.clock, after=after, limit=limit)

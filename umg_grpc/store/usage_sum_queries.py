@@ -95,8 +95,7 @@ async def read_sums(
     session: AsyncSession, by: Sequence[str], calls: CallFilter, clock: Clock, *, after: Group, limit: int | None
 ) -> list[UsageSum]:
     """Return the sums of the selected calls by group, in the order of the groups' keys, in one snapshot. `by`: names of
-    `DIMENSION_COLUMNS` and at most one time span of `SUM_BUCKETS`. `after`: last group of the previous page; empty for
-    the first page.
+    `DIMENSION_COLUMNS` and at most one time span of `SUM_BUCKETS`. `after`: last group of the previous page, or empty.
     """
     dialect = (await session.connection()).dialect.name
     found: dict[Group, tuple[int, ...]] = {}

@@ -237,8 +237,7 @@ class Fetcher:
         self, url: str, *, field: str | None, body: bytes, headers: Mapping[str, str], seconds: float = math.inf
     ) -> PostResponse:
         """Send `body` by POST, and return status and headers of the response; any status is accepted. Redirects are not
-        followed. The shorter time limit applies, of `seconds` and that of the rules. Raise UmgError if there is no
-        response.
+        followed. `seconds` applies, or a shorter time limit of the rules. Raise UmgError if there is no response.
         """
         rules = self._rules
         deadline = asyncio.get_running_loop().time() + min(rules.timeout, seconds)

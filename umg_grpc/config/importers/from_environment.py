@@ -57,8 +57,8 @@ def unused_providers(config: Config, environment: Mapping[str, str]) -> list[Fou
 
 
 def config_text(environment: Mapping[str, str], clouds: Collection[str] = ()) -> str:
-    """Return the text of a config with a channel for each provider in the environment; other providers are comments.
-    Keys are referred to by variable. Without any provider the config serves the local models. `clouds`: as for
+    """Return the text of a config with a channel for each provider in the environment; others are comments. Keys are
+    referred to by variable. Without any provider the config serves the local models. `clouds`: as for
     `found_providers`.
     """
     found = {provider.name: provider for provider in found_providers(environment, clouds)}

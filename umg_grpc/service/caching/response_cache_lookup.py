@@ -110,8 +110,8 @@ class CacheEntry:
     @property
     def is_exact(self) -> bool:
         """Whether the response answers exactly the request of the key, and may be cached. The provider must have got
-        all fields (another call's channel may support more); no config was reloaded, and no guard failed, since the
-        call began.
+        all fields (another call's channel may support more); since the call began, no config was reloaded and no guard
+        failed.
         """
         guards = self.call.facts.guards
         is_checked = guards is None or not guards.has_failed

@@ -175,9 +175,7 @@ class GuardRun(msgspec.Struct, eq=False):
         return response
 
     def replaced(self, guard: Guard, given: pb.GuardedText, replace: pb.GuardReplace) -> str:
-        """Return the guard's replacement of the checked text. A replacement of any other text is a failure of the
-        guard.
-        """
+        """Return the replacement of the checked text. A replacement of any other text is a failure of the guard."""
         texts = {each.path: each.text for each in replace.texts}
         text = texts.get(given.path, given.text)
         if replace.HasField("content") or texts.keys() - {given.path}:

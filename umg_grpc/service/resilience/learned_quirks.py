@@ -1,6 +1,5 @@
-"""Learned quirks: restrictions of providers' models that their refusals have shown. They are applied to later calls for
-a day. A restriction is learned only after the changed request succeeded, which shows that the refused member was the
-cause.
+"""Learned quirks: restrictions of providers' models that refusals have shown. They apply to later calls for a day. A
+restriction is learned only after the changed request succeeded, which shows that the refused member was the cause.
 """
 
 import time

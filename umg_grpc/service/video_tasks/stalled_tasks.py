@@ -1,6 +1,5 @@
 """Stalls: conditions in which a video task makes no progress at its provider. A stall that lasts fails the task, so
-that a caller does not wait for the deadline. A short one does not, since the provider may still make the video, and
-charge for it.
+that no caller waits for the deadline; a short one does not, as the provider may still make and charge the video.
 """
 
 from umg_grpc.base.errors import Failure, UmgError

@@ -186,7 +186,7 @@ class HttpChannel:
         headers: Mapping[str, str] = NO_HEADERS,
     ) -> None:
         """Record the failure of a call: suspend a rejected key, note a broken connection, and add facts for operators.
-        `path`: below the base URL. If the error concerns only the key and another one is usable, its `failure` becomes
+        `path`: below the base URL. If only the key is concerned and another one is usable, its `failure` becomes
         OTHER_KEY.
         """
         add_facts(error, endpoint, self.secrets.mask, path, status, headers)

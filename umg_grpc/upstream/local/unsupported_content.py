@@ -1,6 +1,4 @@
-"""Check of requests to the small local models, which support neither tools nor media; a separate module because the
-child process imports the package.
-"""
+"""Check of requests to the small local models. It is apart because their child process imports the package."""
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb

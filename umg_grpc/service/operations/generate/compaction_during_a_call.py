@@ -84,8 +84,8 @@ class InlineCompaction(msgspec.Struct, eq=False):
         return self.has_failed
 
     def complete(self, response: pb.GenerateResponse, summary: Summary, owner: str, seals: SummarySeals) -> pb.Usage:
-        """Take the summary from the model's response. The response then contains the summary alone, if the call pauses
-        after it. Return the usage that the provider reported. Raise UmgError(UPSTREAM_FAILED) for a response without a
+        """Take the summary from the model's response, which then contains the summary alone if the call pauses after
+        it. Return the usage that the provider reported. Raise UmgError(UPSTREAM_FAILED) for a response without a
         summary.
         """
         reported, self._text = summary.read(response)

@@ -1,6 +1,5 @@
-"""Delivery of images in the requested form: URLs or bytes. If URLs are requested, bytes from the provider are stored,
-and the caller gets a signed link to them. If bytes are requested, a URL of the provider is fetched, if the rules for
-URLs allow it.
+"""Delivery of images in the requested form. For URLs, bytes from the provider are stored, and the caller gets a signed
+link to them. For bytes, a URL of the provider is fetched, if the rules for URLs allow it.
 """
 
 import asyncio

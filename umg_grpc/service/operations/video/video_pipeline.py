@@ -84,9 +84,9 @@ class TaskPipeline(Pipeline[NewTaskT], Generic[NewTaskT]):
         """Check the caller's message, and set the request of the task from it. Raise UmgError if it is invalid."""
 
     def _find_channels(self, new: NewTaskT) -> None:
-        """Find the channels that serve the model and support the operation, best first. For a key with a budget, they
-        are only those with a price; for a task with a source task, only the channel of the source. Raise UmgError if
-        there are none.
+        """Find the channels that serve the model and support the operation, best first: for a key with a budget only
+        those with a price, for a task with a source task only the channel of the source. Raise UmgError if there are
+        none.
         """
         caller, model, channels = new.access.caller, new.model, self._context.channels
         preferences = RoutePreferences(pins=caller.channels, is_healthy=self._context.shared.is_healthy)

@@ -90,8 +90,7 @@ class EmbeddingComputation:
         count: Callable[[str], int] | None = None,
     ) -> None:
         """Create the computation. `lengths`: vector length of all texts, or of each. `transform`: (wordllama's vectors,
-        model, length) -> the model's vectors. `count`: returns the number of tokens of a text; None for the tokens of
-        wordllama.
+        model, length) -> the model's vectors. `count`: returns the tokens of a text; None for those of wordllama.
         """
         self._model = model
         self._max_tokens = max_tokens(model)
