@@ -22,9 +22,7 @@ Errors = Iterator[ValidationError]
 class Validator(Protocol):
     """Interface of a jsonschema validator for the functions that check keywords."""
 
-    def descend(self, instance: object, schema: object) -> Errors:
-        """Yield the errors of a value under a schema."""
-        ...
+    def descend(self, instance: object, schema: object) -> Errors: ...
 
 
 Check = Callable[[Validator, object, object, Schema], Iterable[ValidationError] | None]

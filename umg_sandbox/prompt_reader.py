@@ -72,7 +72,6 @@ class Prompt:
 
     @property
     def tokens(self) -> int:
-        """Number of tokens of the whole prompt."""
         return min(sum(block.tokens for block in self.blocks), MAX_COUNT)
 
     def media_tokens(self, kind: "pb.MediaKind.ValueType") -> int:
@@ -140,7 +139,6 @@ class _Reader:
         self._block(fingerprint, self._count(text), _ttl(tool))
 
     def conversation(self, messages: Sequence[pb.Message]) -> None:
-        """Add all messages, in order, to the prompt."""
         begin, end = _last_turn(messages)
         turn_texts = list[str]()  # texts of the user since the last response
         for index, message in enumerate(messages):

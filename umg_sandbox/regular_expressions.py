@@ -27,9 +27,7 @@ class Expression(Protocol):
 
     programsize: int
 
-    def search(self, text: str) -> object:
-        """Return the first match in the text, or None."""
-        ...
+    def search(self, text: str) -> object: ...
 
     def possiblematchrange(self, max_bytes: int) -> tuple[bytes, bytes]:
         """Return the first `max_bytes` bytes of the smallest, and of the greatest, text that may match."""

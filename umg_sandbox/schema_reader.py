@@ -30,7 +30,6 @@ class Schema(dict[str, object]):
 
     @cached_property
     def keywords(self) -> "Keywords":
-        """Keywords of the schema as typed attributes."""
         return msgspec.convert(dict(self), Keywords)
 
     def __repr__(self) -> str:

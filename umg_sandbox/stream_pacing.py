@@ -38,17 +38,9 @@ def stream_steps(response: pb.GenerateResponse, count: Count) -> Iterator[PacedE
                 part = response.candidates[event.candidate_index].message.parts[event.part_index]
                 if not part.HasField("text"):
                     yield PacedEvents([event], 0)  # those of a text are sent with its pieces
-            case (
-                "part_started"
-                | "state"
-                | "part_updated"
-                | "part_ended"
-                | "finished"
-                | "usage"
-                | "opaque"
-                | "media_delta"
-                | None
-            ):
+            case "part_started" | "part_updated" | "part_ended" | "media_delta" | "state":
+                yield PacedEvents([event], 0)
+            case "finished" | "usage" | "opaque" | None:
                 yield PacedEvents([event], 0)
             case unhandled:
                 assert_never(unhandled)

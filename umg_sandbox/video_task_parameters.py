@@ -85,7 +85,6 @@ class VideoPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def seconds(self) -> float:
-        """Length of the video in seconds."""
         return self.frame_count / self.frame_rate
 
 

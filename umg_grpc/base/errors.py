@@ -102,7 +102,6 @@ class UmgError(Exception):
         return self
 
     def with_refusal(self, refusal: ProviderRefusal) -> Self:
-        """Set the provider's refusal as it was received. Return this error."""
         self.refusal = refusal
         return self
 

@@ -91,7 +91,6 @@ class LineWriter:
     debug = warning = error = critical = exception = msg
 
     def flush(self) -> None:
-        """Write the buffered lines."""
         lines, self.buffer = self.buffer, []
         with suppress(OSError, ValueError):  # the pipe is broken or the file closed
             self._file.write(b"".join(lines))

@@ -14,15 +14,12 @@ class LazyLogger:
         self._made: FilteringBoundLogger | None = None
 
     def info(self, event: str, **fields: object) -> None:
-        """Log a normal event."""
         self._logger.info(event, **fields)
 
     def warning(self, event: str, **fields: object) -> None:
-        """Log an event that an operator should notice."""
         self._logger.warning(event, **fields)
 
     def error(self, event: str, **fields: object) -> None:
-        """Log a failure."""
         self._logger.error(event, **fields)
 
     @property

@@ -33,7 +33,6 @@ class TraceContext(NamedTuple):
 
     @property
     def head_lines(self) -> bytes:
-        """Both headers as lines of an HTTP request."""
         return "".join(f"{name}: {value}\r\n" for name, value in self.pairs).encode()
 
 

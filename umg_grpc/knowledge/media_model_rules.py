@@ -91,7 +91,6 @@ class MediaModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         return re.compile(self.models)
 
     def matches(self, model: str) -> bool:
-        """Return whether the row applies to a model id in lower case, without the path before it."""
         return self._pattern.fullmatch(model) is not None
 
 

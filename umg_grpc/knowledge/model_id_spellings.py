@@ -28,7 +28,6 @@ class IdPattern:
         return re.compile(self._pattern)
 
     def match(self, model: str) -> re.Match[str] | None:
-        """Return the match of the whole id; None if there is none."""
         return self._compiled.fullmatch(model) if model.startswith(self._starts) else None
 
 

@@ -189,7 +189,6 @@ class Quirks:
     """
 
     def takes(self, member: str) -> bool:
-        """Return whether the provider accepts a top-level member of the body."""
         return (self.accepts is None or member in self.accepts) and member not in (self.rejects or ())
 
     @cached_property

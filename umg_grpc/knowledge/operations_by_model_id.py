@@ -30,14 +30,12 @@ class OperationsRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @cached_property
     def values(self) -> "frozenset[pb.ModelOperation.ValueType]":
-        """Operations of the row that the gateway serves, as values of the schema."""
         return operations_named(
             name for name in self.operations if _value(name) in pb.ModelOperation.DESCRIPTOR.values_by_name
         )
 
     @cached_property
     def ids(self) -> re.Pattern[str]:
-        """Compiled regular expression of the ids."""
         return re.compile(self.models)
 
 

@@ -85,7 +85,6 @@ class Rate:
 
     @property
     def is_timed(self) -> bool:
-        """Whether it depends on the time of a call."""
         return bool(self.hours or self.weekdays or self.from_seconds)
 
     @property

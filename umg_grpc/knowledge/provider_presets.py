@@ -40,7 +40,6 @@ class PresetModel(Struct, frozen=True, forbid_unknown_fields=True):
     """Names of its operations (`operations_by_model_id.operations_named`); empty if its id shows them."""
 
     def matches(self, model: str) -> bool:
-        """Return whether the entry is for the provider's id `model`."""
         return wildcard_match(self.upstream, model) is not None
 
 
@@ -142,14 +141,12 @@ class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def models(self) -> tuple[PresetModel, ...]:
-        """Models, each with its provider's id."""
         written = (PresetModel(model) if isinstance(model, str) else model for model in self.listed)
         return tuple(
             PresetModel(model.id, model.upstream or model.id, model.family, model.operations) for model in written
         )
 
     def has_model(self, model: str) -> bool:
-        """Return whether an entry is for the provider's id `model`."""
         return any(entry.matches(model) for entry in self.models)
 
     def operations_of(self, model: str) -> "frozenset[pb.ModelOperation.ValueType] | None":

@@ -69,7 +69,6 @@ class RateRow(MediaPrices, frozen=True, kw_only=True):
     """Factor of the prices without the rate."""
 
     def rate(self) -> Rate:
-        """Return the rate."""
         return Rate(
             {
                 variant_of(price.unit, price.size, price.quality): price.micro_credits_per_million

@@ -78,7 +78,6 @@ class Operation(Generic[RequestT_co, ResponseT_co]):
 
     @property
     def full_service(self) -> str:
-        """Name of the service with its package."""
         return f"umg.v1.{self.service}"
 
     @cached_property

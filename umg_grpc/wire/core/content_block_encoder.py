@@ -28,7 +28,6 @@ class PartEncoder(ABC, Generic[BlockT]):
         """Blocks that follow the last part in its turn: media of a result that it may not contain."""
 
     def begin_message(self) -> None:
-        """Begin a message of the assistant."""
         self._ids.begin_message()
 
     def encode_text(self, text: str) -> BlockT | None:

@@ -27,7 +27,6 @@ class HeldPart:
         return len(data)
 
     def whole(self) -> pb.Part:
-        """Return the complete part, with its pieces joined."""
         if self._inputs and self.part.tool_call.WhichOneof("input") == "text":
             self.part.tool_call.text += self._inputs.text()
         elif self._inputs:

@@ -45,7 +45,6 @@ class ImageHeader:
 
     @property
     def pixels(self) -> int:
-        """Number of pixels of the image."""
         return self.width * self.height
 
 

@@ -35,7 +35,6 @@ class FormPart(NamedTuple):
 
     @property
     def is_file(self) -> bool:
-        """Whether the part is an uploaded file."""
         return self.file_name is not None
 
     @property

@@ -94,7 +94,6 @@ class PartEmitter(PartEvents):
             yield self.delta(text)
 
     def delta(self, text: str) -> pb.GenerateEvent:
-        """Return the event that appends text to the open part."""
         if self._kind == "text":
             self.text_added(text)
             return pb.GenerateEvent(candidate_index=self._index, part_index=self._part, text_delta=text)

@@ -18,7 +18,6 @@ class StreamMemory:
 
     @property
     def reserved(self) -> int:
-        """Bytes that responses in flight have reserved."""
         return self._reserved
 
     def reserve(self, size: int) -> bool:
@@ -29,7 +28,6 @@ class StreamMemory:
         return True
 
     def release(self, size: int) -> None:
-        """Release `size` bytes that were reserved."""
         self._reserved -= size
 
 
@@ -52,7 +50,6 @@ class MemoryReservation:
         return True
 
     def release(self) -> None:
-        """Release all reserved bytes."""
         if self._held:
             self._budget.release(self._held)
             self._held = 0

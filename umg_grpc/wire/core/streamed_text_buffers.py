@@ -22,7 +22,6 @@ class Pieces:
         return bool(self._last or self._blocks)
 
     def append(self, piece: str) -> None:
-        """Append a piece to the text."""
         last = self._last
         last.append(piece)
         self.size += len(piece)
@@ -43,7 +42,6 @@ class Pieces:
         self._blocks, self._last, self.size = text, [], count
 
     def text(self) -> str:
-        """Return the complete text."""
         return "".join((*self._blocks, *self._last))
 
 

@@ -61,7 +61,6 @@ class FailureKindRow(NamedTuple):
     page: bool = False
 
     def fits(self, evidence: Evidence) -> bool:
-        """Return whether a failure satisfies all conditions that the row sets."""
         if self.reasons and evidence.reason not in self.reasons:
             return False
         if self.statuses and evidence.status not in self.statuses:

@@ -39,7 +39,6 @@ class SecretMask:
         self._words = re.compile(words_pattern) if words else None
 
     def text(self, text: str) -> str:
-        """Return the text without the secrets."""
         for form in self._texts[bisect_left(self._lengths, -len(text)) :]:  # request ids are shorter than most forms
             if form in text:
                 text = text.replace(form, KEY_MASK)

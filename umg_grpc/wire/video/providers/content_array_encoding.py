@@ -5,27 +5,14 @@ from collections.abc import Collection, Mapping
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.dropped_fields_report import untranslatable
+from umg_grpc.wire.video.content_array_items import ITEM_KINDS, ITEM_ROLES
 from umg_grpc.wire.video.provider_task_types import Submission
 from umg_grpc.wire.video.providers.media_encoding import address_or_data_url, at
 from umg_grpc.wire.video.providers.request_encoding import prompt_of
 
-ITEM_TYPES = {
-    pb.VIDEO_MEDIA_KIND_IMAGE: "image_url",
-    pb.VIDEO_MEDIA_KIND_VIDEO: "video_url",
-    pb.VIDEO_MEDIA_KIND_AUDIO: "audio_url",
-}
-ROLE_NAMES = {
-    pb.VIDEO_MEDIA_ROLE_FIRST_FRAME: "first_frame",
-    pb.VIDEO_MEDIA_ROLE_LAST_FRAME: "last_frame",
-    pb.VIDEO_MEDIA_ROLE_REFERENCE_IMAGE: "reference_image",
-    pb.VIDEO_MEDIA_ROLE_REFERENCE_VIDEO: "reference_video",
-    pb.VIDEO_MEDIA_ROLE_REFERENCE_AUDIO: "reference_audio",
-}
-REFERENCE_ROLES = {
-    pb.VIDEO_MEDIA_KIND_IMAGE: "reference_image",
-    pb.VIDEO_MEDIA_KIND_VIDEO: "reference_video",
-    pb.VIDEO_MEDIA_KIND_AUDIO: "reference_audio",
-}
+ITEM_TYPES = {kind: name for name, kind in ITEM_KINDS.items()}
+ROLE_NAMES = {role: name for name, role in ITEM_ROLES.items()}
+REFERENCE_ROLES = {kind: f"reference_{name.removesuffix('_url')}" for name, kind in ITEM_KINDS.items()}
 """Kind of medium -> role for media without a role, if a submission has several media."""
 
 

@@ -121,11 +121,8 @@ def _instance(submission: Submission) -> JsonObject:
     instance: JsonObject = {}
     if prompt := prompt_of(submission):
         instance["prompt"] = prompt
-    for name, medium in (
-        ("image", inputs.first),
-        ("lastFrame", inputs.last),
-        ("video", next(iter(inputs.videos), None)),
-    ):
+    video = next(iter(inputs.videos), None)
+    for name, medium in (("image", inputs.first), ("lastFrame", inputs.last), ("video", video)):
         if medium is not None:
             instance[name] = _bytes(medium)
     if inputs.references:
