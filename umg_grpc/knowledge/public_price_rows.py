@@ -152,7 +152,7 @@ def unit_prices(row: TokenPrices) -> Iterator[pb.Price]:
     """Yield the price messages of the units without sizes."""
     for name, unit in TOKEN_UNITS.items():
         if credits_ := getattr(row, name):
-            yield pb.Price(unit=unit, micro_credits_per_million=_micro_credits(credits_))
+            yield pb.Price(unit=unit, micro_credits_per_million=int(Decimal(credits_).scaleb(6)))
     for name, unit in OTHER_UNITS.items():
         if credits_ := getattr(row, name):
             yield _price_of_one(unit, credits_)
@@ -166,7 +166,3 @@ def _price_of_one(unit: Unit, credits_: str, size: str = "", quality: str = "") 
 def _hours(text: str) -> Hours:
     start, end = (int(hour) * 60 + int(minute) for hour, _, minute in (part.partition(":") for part in text.split("-")))
     return Hours(start, end or DAY_MINUTES)
-
-
-def _micro_credits(credits_: str) -> int:
-    return int(Decimal(credits_).scaleb(6))

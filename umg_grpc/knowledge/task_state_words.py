@@ -41,13 +41,9 @@ TASK_WORDS = _by_protocol()
 def own_meaning(word: str, protocol: str) -> Meaning | None:
     """Return the meaning of a word that the maker of `protocol` uses, in any letter case; None for any other word."""
     words = TASK_WORDS.get(protocol, {})
-    return words.get(word) or words.get(_normal(word))
+    return words.get(word) or words.get(word.strip().lower().replace(" ", "_").replace("-", "_"))
 
 
 def meaning_of(word: str, protocol: str) -> Meaning | None:
     """Return the meaning of a word that the maker of `protocol` or another maker uses, in any case; None if unknown."""
     return own_meaning(word, protocol) or own_meaning(word, ALL_PROTOCOLS)
-
-
-def _normal(word: str) -> str:
-    return word.strip().lower().replace(" ", "_").replace("-", "_")

@@ -108,11 +108,8 @@ def _addresses() -> tuple[Mapping[str, Sequence[ApiPath]], Sequence[tuple[re.Pat
     rows += [(row.host, row.path, row.vendor) for row in read_rows("vendor_hosts", OtherHost)]
     for host, path, vendor in rows:
         if "<" in host:
-            patterns.append((_pattern(host), ApiPath(path, vendor)))
+            pattern = r"[^.]+".join(map(re.escape, re.split(r"<[^>]*>", host)))
+            patterns.append((re.compile(pattern), ApiPath(path, vendor)))
         elif host not in LOCAL_HOSTS:
             fixed.setdefault(host, []).append(ApiPath(path, vendor))
     return fixed, patterns
-
-
-def _pattern(host: str) -> re.Pattern[str]:
-    return re.compile(r"[^.]+".join(map(re.escape, re.split(r"<[^>]*>", host))))

@@ -55,7 +55,9 @@ def region_rates(base: Row, rows: Mapping[str, Row], usual: Decimal) -> Iterator
         if changed:
             yield {"region": region} | {unit: _sizes(base.get(unit, {}), row[unit]) for unit in changed}
         ratios = {
-            Decimal(row[unit]) / Decimal(base[unit]) for unit in TOKEN_MEMBERS if unit in row and _has(base, unit)
+            Decimal(row[unit]) / Decimal(base[unit])
+            for unit in TOKEN_MEMBERS
+            if unit in row and Decimal(base.get(unit, 0))
         }
         factor = max(ratios, default=Decimal(1))
         if len(ratios) <= 1 and factor * 100 == int(factor * 100) and not row.keys() & set(TOKEN_MEMBERS) - base.keys():
@@ -112,7 +114,3 @@ def _scaled(row: Row, factor: Decimal) -> Row:
         for unit in TOKEN_MEMBERS
         if unit in row
     }
-
-
-def _has(row: Row, unit: str) -> bool:
-    return bool(Decimal(row.get(unit, 0)))

@@ -239,7 +239,8 @@ def from_provider(
     metadata = {"upstream_status": str(provider_status)}
     match row.reason:
         case pb.ERROR_REASON_UPSTREAM_RATE_LIMITED:
-            message = f"the provider's rate limit is reached; {_retry_advice(seconds)}"
+            advice = "later" if seconds is None else f"in {seconds} s"
+            message = f"the provider's rate limit is reached; try again {advice}"
             # not every provider states the time to wait
             default_wait = NO_QUOTA_WAIT if row.failure is Failure.DOWN else NO_WAIT
             metadata = {"retry_after_seconds": str(default_wait if seconds is None else seconds)}
@@ -311,10 +312,6 @@ def _failure_message(status: int, provider_status: int, error: ProviderError) ->
     if error.message and not ACCOUNT_ERROR.search(words) and not ACCOUNT_WORDS.search(words):
         return f"the provider failed{shown_status}: {clean(error.message)}"
     return f"the provider failed{shown_status}; try again"
-
-
-def _retry_advice(seconds: int | None) -> str:
-    return "try again later" if seconds is None else f"try again in {seconds} s"
 
 
 def _retry_after(headers: Mapping[str, str]) -> int | None:

@@ -90,17 +90,13 @@ def _model_info(model: pb.Model) -> JsonObject:
     module of its Ollama client, `OllamaManagementConverters.kt`); an unknown length of vectors is 0.
     """
     architecture = model.family or "unknown"
-    info: JsonObject = {"general.basename": _basename(model)}
+    info: JsonObject = {"general.basename": (model.display_name or model.id).removesuffix(DEFAULT_TAG)}
     vectors = model.embedding.default_dimensions
     if model.HasField("input_token_limit"):
         info |= {"general.architecture": architecture, f"{architecture}.context_length": model.input_token_limit}
     if vectors or model.HasField("input_token_limit"):
         info[f"{architecture}.embedding_length"] = vectors
     return info
-
-
-def _basename(model: pb.Model) -> str:
-    return (model.display_name or model.id).removesuffix(DEFAULT_TAG)
 
 
 def _parameters(model: pb.Model) -> str:

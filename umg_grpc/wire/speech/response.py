@@ -99,10 +99,6 @@ def _check_kind(kind: str) -> None:
         raise unreadable(f": it is {kind} and no audio")
 
 
-def _is_json_type(kind: str) -> bool:
-    return kind == JSON_TYPE or kind.endswith("+json")
-
-
 def encode_response(response: pb.SpeakResponse, request: pb.SpeakRequest, shape: ClientShape) -> bytes:
     """Return the audio file. `request` and `shape` have no effect."""
     return response.audio
@@ -137,7 +133,7 @@ def stream_decoder(request: pb.SpeakRequest, kind: str, pass_: bool) -> MessageD
     """Return the decoder for a response of the media type `kind`; None for JSON. `pass_` has no effect. Raise
     UmgError(UPSTREAM_FAILED) if the media type is that of a text.
     """
-    if _is_json_type(kind):
+    if kind == JSON_TYPE or kind.endswith("+json"):
         return None
     if kind == EVENTS_TYPE:
         return EventDecoder(media_type(format_of(request)))

@@ -203,7 +203,7 @@ class CreateBody:
             return check(self.request)
         except UmgError as error:
             field = error.metadata.get("field", "")
-            path = self._paths.get(field) or (required or {}).get(field) or _plain(field)
+            path = self._paths.get(field) or (required or {}).get(field) or field.removeprefix("parameters.")
             message = error.message
             for named, renamed in ((f"`{field}`", f"`{path}`"), (field, path)):
                 if message.startswith(named):
@@ -214,10 +214,6 @@ class CreateBody:
 def begins(raw: Raw, character: bytes) -> bool:
     """Return whether a JSON value begins with a character, which shows its type (`{` for an object)."""
     return memoryview(raw)[:1] == character
-
-
-def _plain(field: str) -> str:
-    return field.removeprefix("parameters.")
 
 
 def whole_seconds(given: str | float, path: str) -> int | None:

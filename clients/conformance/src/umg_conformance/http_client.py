@@ -2,7 +2,6 @@
 
 import base64
 import json
-from collections.abc import Mapping
 from urllib.parse import quote
 
 import aiohttp
@@ -95,7 +94,7 @@ async def _read(reply: aiohttp.ClientResponse) -> CallResponse:
             body += piece
     except (aiohttp.ClientPayloadError, ConnectionResetError):
         cut = True
-    headers = _headers(reply.headers)
+    headers = {name.lower(): value for name, value in reply.headers.items()}
     content_type = headers.get("content-type", "")
     if content_type.startswith(FILE_TYPES):
         return CallResponse(reply.status, headers, size=len(body), cut=cut)
@@ -106,7 +105,3 @@ async def _read(reply: aiohttp.ClientResponse) -> CallResponse:
         events = server_sent_events(text)
         return CallResponse(reply.status, headers, events=events, text=text, size=len(body), cut=cut)
     return CallResponse(reply.status, headers, body=json_or_text(text), text=text, size=len(body), cut=cut)
-
-
-def _headers(headers: Mapping[str, str]) -> dict[str, str]:
-    return {name.lower(): value for name, value in headers.items()}

@@ -9,7 +9,7 @@ from dataclasses import replace
 import msgspec
 from msgspec import Raw, Struct
 
-from umg_grpc.knowledge.families.image_model_rules import PlacedImage, nearest_ratio
+from umg_grpc.knowledge.families.image_model_rules import nearest_ratio
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
@@ -66,16 +66,12 @@ def encode_request(
         fields["resolution"] = request.image_size.lower()
     if request.HasField("output_mime_type"):
         fields["output_format"] = OUTPUT_NAMES.get(request.output_mime_type, request.output_mime_type)
-    images = [_image(placed) for placed in flat.images]
+    images = [{"url": as_url(placed), "type": "image_url"} for placed in flat.images]
     if len(images) == 1:
         fields["image"] = images[0]
     elif images:
         fields["images"] = images
     return UpstreamRequest(EDITS_PATH if images else GENERATIONS_PATH, msgspec.json.encode(fields), {}, report)
-
-
-def _image(placed: PlacedImage) -> JsonObject:
-    return {"url": as_url(placed), "type": "image_url"}
 
 
 class Moderated(Struct):

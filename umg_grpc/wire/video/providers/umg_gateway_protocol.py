@@ -238,11 +238,9 @@ def _results(found: Task, task: ProviderTask) -> list[ProviderResult]:
     content = found.content or Content()
     lengths = [number(output.duration) for output in found.outputs or []]
     seconds = lengths[0] if lengths else number(found.seconds)
-    addresses = found.urls or [
-        url
-        for url in (found.url, found.video_url, content.url, content.video_url, *_urls(found.outputs))
-        if url is not None
-    ]
+    stated = [found.url, found.video_url, content.url, content.video_url]
+    stated += [output.url or None for output in found.outputs or ()]
+    addresses = found.urls or [url for url in stated if url is not None]
     results = [_result(url, seconds) for url in addresses]
     if not results:
         path = CONTENT_PATH.format(id=path_id(task.id))
@@ -251,10 +249,6 @@ def _results(found: Task, task: ProviderTask) -> list[ProviderResult]:
         variant = pb.VIDEO_VARIANT_LAST_FRAME
         results.append(ProviderResult(variant=variant, url=content.last_frame_url, mime_type="image/png"))
     return results
-
-
-def _urls(outputs: list[Output] | None) -> list[str]:
-    return [output.url for output in outputs or [] if output.url]
 
 
 def _result(url: str, seconds: float | None) -> ProviderResult:

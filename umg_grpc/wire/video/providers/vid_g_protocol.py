@@ -262,7 +262,8 @@ def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: S
         raise refused(status, headers, error, ERROR_TABLE)
     response = read_or(ResponseBody(), body)
     if response.file is not None:
-        return {task.id: _of_file(response.file)}
+        url = response.file.download_url
+        return {task.id: succeeded([ProviderResult(url=url)] if url else [])}
     if response.task is not None:
         return {task.id: _status(response.task, body, task.id)}
     if response.status is None and (problem := _error_of(response)) is not None:
@@ -299,10 +300,6 @@ def _status_v1(response: ResponseBody, headers: Mapping[str, str], body: bytes, 
     if text(response.file_id):
         return get_request(f"{FILES_PATH}?file_id={quote(text(response.file_id), safe='')}")
     return status
-
-
-def _of_file(file: File) -> ProviderStatus:
-    return succeeded([ProviderResult(url=file.download_url)] if file.download_url else [])
 
 
 def _usage(usage: Usage | None) -> pb.VideoUsage | None:
