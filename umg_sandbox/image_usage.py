@@ -9,7 +9,6 @@ from umg_sandbox.response_images import IMAGE_TOKENS
 QUALITY_TOKENS = {"low": 272, "medium": 1056, "high": 4160}
 """Quality of an image of family `imgC` -> tokens of a square image; other shapes take half as many more."""
 INPUT_TOKENS = 323
-"""Tokens of an input image."""
 BYTES_PER_TOKEN = 4
 
 

@@ -23,7 +23,6 @@ class ResultPage:
     url: str
     title: str
     sentence: str
-    """Sentence of the response about the page."""
 
     encrypted: bool
     """Whether the result has encrypted content, which callers of the messages format send back."""

@@ -15,7 +15,6 @@ class ClientMember(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     face: str
     """Text format in which the clients call, which is the vendor's format."""
     owner: str
-    """Vendor that the member is for."""
     client: str
     source: str
     as_of: str

@@ -48,7 +48,6 @@ class Facts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
     system_anywhere: bool | None = None
     """Whether instructions are accepted between the turns of a conversation (messages format)."""
     json_schema: bool | None = None
-    """Whether a JSON schema for the response is accepted."""
     rejects: frozenset[str] | None = None
     rejects_beside_reasoning: frozenset[str] | None = None
     """Members of a chat request that the model rejects while reasoning is on."""
@@ -63,7 +62,6 @@ class Facts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
     retired: str | None = None
     """Date (ISO 8601) on which the vendor removes the model."""
     successor: str | None = None
-    """Model that the vendor names as the replacement."""
     cache_min_tokens: int | None = None
     """Least number of tokens in a prompt that the vendor caches."""
 

@@ -60,7 +60,6 @@ class Applied:
     as_of: str
     facts: Mapping[str, object]
     sure: frozenset[str]
-    """Names of those facts in `facts` that are certain."""
 
 
 @dataclass(frozen=True)

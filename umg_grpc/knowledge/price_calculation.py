@@ -103,7 +103,6 @@ class Rates:
     usual_tokens: int
     """Maximum input tokens at which no rate applies, except rates that depend on tier, region or time."""
     is_timed: bool
-    """Whether a rate depends on the time."""
     found: dict[tuple[Rate, ...], "Prices"] = field(default_factory=dict, repr=False)
     """Prices by the rates that apply, computed once for each combination."""
 

@@ -14,7 +14,6 @@ class RetiredModels(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     models: str
     vendor: str
-    """Vendor, as in `vendor_of`."""
     retired: str
     instead: str = ""
     """Models that the vendor offers in place of these; "" for none."""

@@ -22,7 +22,6 @@ class ClientHeader(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     face: str
     """Text format in which the clients call, which is the vendor's format."""
     owner: str
-    """Vendor that the header is for."""
     direction: Literal["request", "response"]
     names_model: bool = False
     """Whether the value is the vendor's model id. It is passed on only to callers that used the same id."""

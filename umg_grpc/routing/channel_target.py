@@ -35,7 +35,6 @@ class Target:
     model: str
     family: str
     operations: frozenset[ModelOperation]
-    """Operations that the channel supports for the model."""
     quirks: ChannelQuirks = NO_CHANNEL_QUIRKS
     """Fields of a request for the model that the provider rejects or requires."""
     prices: Prices = FREE_PRICES

@@ -219,7 +219,6 @@ IMAGE_MODELS: Mapping[str, ImageRules] = {
     "imgD-edit-plus": _IMG_D_EDIT_PLUS,
     "imgD-edit": _IMG_D_EDIT,
 }
-"""Rules of the models that the image document names."""
 
 GENERAL_RULES: Mapping[str, ImageRules] = {
     "famG": _FAM_G,

@@ -113,7 +113,6 @@ class ChatFields:
     parameters: frozenset[str] = frozenset()
     """Fields that are sent inside `parameters`, by their names there. No other field is sent there."""
     search_parameters: bool = False
-    """Whether search is requested by `search_parameters`."""
     searches_alone: bool = True
     """Whether `web_search_options` is accepted without a tool of the caller."""
 

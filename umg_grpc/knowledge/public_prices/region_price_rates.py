@@ -12,9 +12,7 @@ BEDROCK_KEY = re.compile(r"bedrock(?:_mantle)?/([a-z]{2}(?:-gov)?-[a-z]+-[0-9])/
 PROFILE_KEY = re.compile(r"(?:[a-z_]+/)?(us|eu|apac|jp|au|us-gov|in)\.[a-z0-9.]+.*")
 TOKEN_MEMBERS = tuple(unit for unit in TokenPrices.__struct_fields__ if unit != SEARCH_RATE)
 CONDITION_MEMBERS = ("above", "tier", "hours", "weekdays", "start")
-"""Members with conditions of a rate other than its region."""
 FACTOR_MEMBERS = frozenset({"region", "times"})
-"""Members of a rate that consists of a factor for its region."""
 MEDIA_MEMBERS = ("image", "video", "video_second")
 PRICE_DIGITS = Decimal("1e-6")
 QWENCLOUD_PREFIX, SINGAPORE_REGION = "qwencloud/", "ap-southeast-1"

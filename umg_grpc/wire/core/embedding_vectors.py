@@ -24,7 +24,6 @@ SLICE_BYTES = 512 * 2**10
 UNIT_TOLERANCE = 0.01
 """Deviation from 1 up to which a vector counts as normalized; some providers round its numbers."""
 BLOCK_SIZE = 64
-"""Number of vectors that are checked at a time."""
 
 # --- to JSON
 

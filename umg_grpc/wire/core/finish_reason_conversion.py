@@ -62,7 +62,6 @@ class Ended(NamedTuple):
     word: str | None
     message: str = ""
     has_content: bool = True
-    """Whether the candidate has output."""
 
     @property
     def failure(self) -> Failure | None:

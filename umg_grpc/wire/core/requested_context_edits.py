@@ -5,7 +5,6 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 EDITS_FIELD: Final = "context_management"
-"""Member of a body with the edits."""
 SUMMARY_FORMAT: Final = "messages"
 """Format in which summaries are readable blocks."""
 SUMMARY_TYPE: Final = "compaction"

@@ -43,7 +43,6 @@ SHAPE_OF_HEADER = {"anthropic-version": MESSAGES_LIST, "x-goog-api-key": NATIVE_
 SHAPES_OF_DEFAULT_PATH = (DEFAULT_SHAPE, MESSAGES_LIST, NATIVE_LIST, COHERE_LIST)
 """Shapes that callers of `/v1/models` can select."""
 CHOOSING_HEADERS = (*SHAPE_OF_HEADER, SDK_NAME)
-"""Request headers that select the shape."""
 CHOOSING_PARAMETERS = {"key": NATIVE_LIST}
 """Query parameter -> shape that its presence selects, if no header does."""
 

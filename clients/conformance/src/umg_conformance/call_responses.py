@@ -21,7 +21,6 @@ class CallResponse:
     cut: bool = False
     """Whether the connection broke before the end of the body."""
     polls: Sequence[object] = field(default=())
-    """Bodies of all responses of a poll."""
 
     @property
     def document(self) -> dict[str, object]:

@@ -64,7 +64,6 @@ class Runner:
     grpc: "GrpcCaller | None"
     models: Mapping[str, str]
     values: Mapping[str, object] = field(default_factory=dict)
-    """Variables of options."""
 
     async def run(self, file: CheckFile) -> AsyncIterator[Result]:
         """Make a file's calls and yield the result of each check; skip the checks of a format that the server lacks."""
