@@ -10,7 +10,6 @@ import pytest
 from tests.support.providers.server import Json, RefusedError
 from tests.support.providers.video_c_rules import IMAGE_PATH, check_submission
 from tests.support.videos import AUDIO, VIDEO, image, submission
-from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video.provider_protocol_interface import ProviderRequest
 from umg_grpc.wire.video.providers.vid_c_protocol import VID_C
@@ -141,53 +140,6 @@ def test_the_defaults_of_a_neutral_id_reach_no_model_that_lacks_their_members(ca
     assert parameters["watermark"] is False
     assert parameters.get("audio", False) in (False, SOUND in case.media)
     assert set(request.report.dropped) <= {"parameters.duration_seconds"}
-
-
-@dataclass(frozen=True)
-class Refusal:
-    id: str
-    model: str
-    media: tuple[pb.VideoMedia, ...]
-    field: str
-    takes: str
-
-
-REFUSALS = [
-    Refusal("an image for a text model", "wan2.7-t2v", (PLAIN,), "parameters.media[0]", "audio"),
-    Refusal("a last frame without its model", "wan2.6-i2v", (FIRST, LAST), "parameters.media[1]", "a first frame"),
-    Refusal("references for a first frame", "wan2.7-i2v", (REFERENCE,), "parameters.media[0]", "a first frame"),
-    Refusal(
-        "a first frame among references", "happyhorse-1.0-r2v", (FIRST,), "parameters.media[0]", "reference images"
-    ),
-    Refusal("a video without its model", "happyhorse-1.1-t2v", (CLIP,), "parameters.media[0]", "no images and files"),
-    Refusal("two sounds", "wan2.5-t2v-preview", (SOUND, SOUND), "parameters.media[1]", "audio"),
-    Refusal("a mask", "wan3.0-video", (image("static_mask", url=HTTP),), "parameters.media[0]", "reference images"),
-]
-
-
-@pytest.mark.parametrize("case", REFUSALS, ids=lambda case: case.id)
-def test_media_of_other_models_are_refused_and_the_error_names_the_accepted_ones(case: Refusal) -> None:
-    with pytest.raises(UmgError) as caught:
-        encoded(case.model, *case.media)
-    assert (caught.value.name, caught.value.metadata["field"]) == ("UNTRANSLATABLE", case.field)
-    assert case.takes in caught.value.message
-
-
-@pytest.mark.parametrize(
-    ("model", "parameters", "problem"),
-    [
-        ("wan2.7-t2v", {"duration_seconds": 16}, "must be between 2 and 15"),
-        ("wan2.7-i2v", {"resolution": "480p"}, "720p, 1080p"),
-        ("wan3.0-video", {"duration_seconds": 31}, "must be between 2 and 30"),
-        ("wan2.5-t2v-preview", {"duration_seconds": 7}, "5, 10"),
-        ("happyhorse-1.0-t2v", {"resolution": "480p"}, "720p, 1080p"),
-    ],
-)
-def test_a_value_outside_of_the_limits_of_the_vendor_is_refused(
-    model: str, parameters: dict[str, Any], problem: str
-) -> None:
-    with pytest.raises(UmgError, match=problem):
-        encoded(model, *((PLAIN,) if "i2v" in model else ()), **parameters)
 
 
 @dataclass(frozen=True)

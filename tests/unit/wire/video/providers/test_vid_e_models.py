@@ -8,14 +8,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.support.error_checks import raises_error
 from tests.support.providers.server import serve_provider
 from tests.support.providers.video_e import FamilyEProvider
 from tests.support.videos import TASK_ID, VIDEO, image, opened_videos, submission
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video.providers.vid_e_protocol import VID_E
-from umg_grpc.wire.video.submission_encoding import encode_submission
 
 FILM = pb.VideoMedia(kind=VIDEO, url="https://example.com/v.mp4")
 PICTURE = image(url="https://example.com/a.png")
@@ -37,7 +35,7 @@ class Placed:
         return f"{self.model} {self.path}"
 
 
-OLD, NEW = "/v1/videos", ""
+OLD = "/v1/videos"
 PLACED = [
     Placed(model="kling-v1-6", path=f"{OLD}/text2video"),
     Placed(model="kling-v1-6", path=f"{OLD}/multi-image2video", media=REFERENCES),
@@ -113,33 +111,6 @@ WRITTEN = {
 
 def words(text: str) -> set[str]:
     return set(text.replace('"', " ").split())
-
-
-@dataclass(frozen=True)
-class Refused:
-    id: str
-    model: str
-    field: str
-    media: tuple[pb.VideoMedia, ...] = ()
-    parameters: dict[str, Any] = field(default_factory=dict)
-
-
-REFUSED = [
-    Refused("a length of 2.6", "kling-2.6", "parameters.duration_seconds", (), {"duration_seconds": 7}),
-    Refused("a length of o1", "kling-o1", "parameters.duration_seconds", (), {"duration_seconds": 11}),
-    Refused("a length of 3.0", "kling-3.0", "parameters.duration_seconds", (), {"duration_seconds": 16}),
-    Refused("4k of a turbo model", "kling-3.0-turbo", "parameters.resolution", (), {"resolution": "4k"}),
-    Refused("two videos", "kling-3.0-omni", "parameters.media", (FILM, FILM)),
-    Refused("a video of frames", "kling-3.0", "parameters.media[1]", (PICTURE, FILM)),
-    Refused("bytes of a video", "kling-v3-omni", "parameters.media[0]", (pb.VideoMedia(kind=VIDEO, data=b"v"),)),
-    Refused("an image for text", "kling-v2-6", "parameters.media[1]", (PICTURE, FILM)),
-]
-
-
-@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.id)
-def test_a_value_that_the_vendor_does_not_accept_is_refused_before_it_is_sent(case: Refused) -> None:
-    with raises_error(field=case.field):
-        encode_submission(VID_E, submission(case.model, *case.media, public=case.model, **case.parameters))
 
 
 def test_a_newer_model_has_the_newest_api_and_an_unknown_id_that_of_its_form() -> None:

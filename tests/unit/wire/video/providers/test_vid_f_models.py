@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from tests.support.error_checks import raises_error
 from tests.support.providers.server import serve_provider
 from tests.support.providers.video_f import SignedProvider
 from tests.support.videos import AUDIO, VIDEO, image, opened_videos, submission
@@ -13,7 +12,6 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.upstream.http.signing.access_key import AccessKeySigner
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video.providers.vid_f_protocol import VID_F
-from umg_grpc.wire.video.submission_encoding import encode_submission
 
 PICTURE = image(url="https://example.com/a.png")
 SPEECH = pb.VideoMedia(kind=AUDIO, url="https://example.com/a.mp3")
@@ -76,27 +74,3 @@ async def test_the_vendor_accepts_a_submission_by_the_action_of_its_model(case: 
     body = submitted.json
     assert {name: value for name, value in body.items() if name not in {"req_key", "prompt"}} == case.sent
     assert set(report.dropped) == case.dropped
-
-
-@dataclass(frozen=True)
-class Refused:
-    id: str
-    model: str
-    field: str
-    media: tuple[pb.VideoMedia, ...] = ()
-    parameters: dict[str, Any] = field(default_factory=dict)
-
-
-REFUSED = [
-    Refused("a length", "jimeng_t2v_v30", "parameters.duration_seconds", (), {"duration_seconds": 7}),
-    Refused("a number of frames", "jimeng_t2v_v30", "parameters.frames", (), {"frames": 97}),
-    Refused("a video of an avatar", "jimeng_realman_avatar_picture_omni_v2", "parameters.media[1]", (PICTURE, FILM)),
-    Refused("bytes", "jimeng_realman_avatar_picture_omni_v2", "parameters.media[0]", (image(), SPEECH)),
-    Refused("two images", "jimeng_dreamactor_m20_gen_video", "parameters.media", (PICTURE, PICTURE)),
-]
-
-
-@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.id)
-def test_a_value_that_the_vendor_does_not_accept_is_refused_before_it_is_sent(case: Refused) -> None:
-    with raises_error(field=case.field):
-        encode_submission(VID_F, submission(case.model, *case.media, public=case.model, **case.parameters))

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from tests.support.error_checks import raises_error
 from tests.support.providers.server import serve_provider
 from tests.support.providers.video_g import TwoVersionProvider
 from tests.support.videos import image, opened_videos, submission
@@ -101,34 +100,6 @@ async def test_the_vendor_accepts_a_submission_with_the_stated_members_alone(cas
     assert {name: value for name, value in sent.json.items() if name not in INPUTS} == case.sent
     assert report.dropped == case.dropped
     assert ("subject_reference" in sent.json) is (case.model == "S2V-01")
-
-
-@dataclass(frozen=True)
-class Refused:
-    model: str
-    parameters: dict[str, Any]
-    field: str
-
-    @property
-    def id(self) -> str:
-        return f"{self.model} {self.parameters}"
-
-
-REFUSED = [
-    Refused("MiniMax-Hailuo-2.3", {"duration_seconds": 5}, "parameters.duration_seconds"),
-    Refused("MiniMax-Hailuo-2.3", {"resolution": "512P"}, "parameters.resolution"),
-    Refused("MiniMax-Hailuo-02", {"resolution": "720p"}, "parameters.resolution"),
-    Refused("T2V-01", {"duration_seconds": 10}, "parameters.duration_seconds"),
-    Refused("I2V-01", {"resolution": "1080P"}, "parameters.resolution"),
-    Refused("MiniMax-H3", {"duration_seconds": 3}, "parameters.duration_seconds"),
-    Refused("MiniMax-H3-Max", {"resolution": "2K"}, "parameters.resolution"),
-]
-
-
-@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.id)
-def test_a_value_that_the_vendor_does_not_accept_is_refused_before_it_is_sent(case: Refused) -> None:
-    with raises_error(field=case.field):
-        encode_submission(VID_G, submission(case.model, public=case.model, **case.parameters))
 
 
 def test_a_newer_model_has_the_newest_version_and_no_limits_of_older_ones() -> None:
