@@ -248,8 +248,10 @@ FIELDS = ["messages[3].content[0].image_url", "generation_config.temperature", "
 @pytest.mark.parametrize("name", DECODERS)
 @pytest.mark.parametrize("field", FIELDS)
 def test_the_field_that_a_provider_names_reaches_the_caller(name: str, field: str) -> None:
-    body = msgspec.json.encode({"error": {"message": "Invalid value", "param": field}})
-    assert DECODERS[name](400, {}, body).metadata["field"] == field
+    details = [{"@type": "other"}, {"fieldViolations": [{"field": field, "description": "d"}]}]
+    for inner in ({"param": field}, {"details": details}):
+        body = msgspec.json.encode({"error": {"message": "Invalid value", **inner}})
+        assert DECODERS[name](400, {}, body).metadata["field"] == field
 
 
 WORDS = st.sampled_from([

@@ -67,31 +67,3 @@ def test_a_refused_counting_call_has_a_body_of_both_shapes(reason: "pb.ErrorReas
     body = msgspec.json.decode(encode_count_error(UmgError(reason, "no"), HTTP_STATUS[reason]))
     assert body["type"] == "error"
     assert (body["error"]["message"], body["error"]["code"], body["error"]["type"] in VOCABULARY) == ("no", code, True)
-
-
-def refused(status: int, kind: str, message: str, **headers: str) -> UmgError:
-    body = msgspec.json.encode({"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_1"})
-    return MESSAGES_FORMAT.decode_error(status, headers, body)
-
-
-REFUSALS = [
-    (400, "invalid_request_error", "messages: roles must alternate", pb.ERROR_REASON_UPSTREAM_REJECTED, "roles must alternate"),
-    (400, "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum", pb.ERROR_REASON_CONTEXT_TOO_LONG, "too long"),
-    (400, "invalid_request_error", "Your credit balance is too low. Go to Plans & Billing", pb.ERROR_REASON_UPSTREAM_UNPAID, "operator"),
-    (413, "request_too_large", "Request exceeds the maximum size", pb.ERROR_REASON_UPSTREAM_TOO_LARGE, "maximum size"),
-    (401, "authentication_error", "invalid x-api-key", pb.ERROR_REASON_UPSTREAM_FAILED, "operator"),
-    (403, "permission_error", "no", pb.ERROR_REASON_UPSTREAM_FAILED, "operator"),
-    (404, "not_found_error", "model: claude-x", pb.ERROR_REASON_UPSTREAM_FAILED, "operator"),
-    (429, "rate_limit_error", "This request would exceed your organization's rate limit", pb.ERROR_REASON_UPSTREAM_RATE_LIMITED, "try again in 7 s"),
-    (500, "api_error", "Internal server error", pb.ERROR_REASON_UPSTREAM_FAILED, "Internal server error"),
-    (529, "overloaded_error", "Overloaded", pb.ERROR_REASON_UPSTREAM_OVERLOADED, "(status 529): Overloaded"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("status", "kind", "message", "reason", "error_message"), REFUSALS)
-def test_a_providers_refusal_has_a_reason(
-    status: int, kind: str, message: str, reason: "pb.ErrorReason.ValueType", error_message: str
-) -> None:
-    error = refused(status, kind, message, **{"retry-after": "7"})
-    assert error.reason == reason
-    assert error_message in error.message
