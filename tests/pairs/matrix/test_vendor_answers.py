@@ -128,14 +128,6 @@ async def test_a_stream_that_failed_after_output_ends_by_an_error_event(
     assert "the model's response failed" in got.body.decode()
 
 
-@every_face
-async def test_the_error_of_a_choice_reaches_the_caller(gateway: RecordedGateway, face: str) -> None:
-    stated = {"code": 502, "message": "the upstream broke"}
-    got = await call(gateway, face, "chat", failed_chat("", error=stated), stream=False)
-    assert (got.status, got.is_error) == (502, True)
-    assert "the upstream broke" in got.body.decode()
-
-
 @STREAMED
 @pytest.mark.parametrize(("word", "logged"), [("zork", "zork"), ("eos", None), ("stop", None)])
 async def test_the_log_names_a_finish_reason_that_no_row_has(

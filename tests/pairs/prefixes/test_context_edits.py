@@ -154,28 +154,3 @@ async def test_tokens_are_counted_after_the_edits(served: Served) -> None:
     (applied,) = answer["context_management"]["applied_edits"]
     original = counted["context_management"]["original_input_tokens"]
     assert original - counted["input_tokens"] == applied["cleared_input_tokens"] > 50
-
-
-@dataclass(frozen=True)
-class Refusal:
-    id: str
-    edit: Json
-    field: str
-
-
-REFUSALS = [
-    Refusal("an unknown type", {"type": "clear_all"}, "context_management.edits[0].type"),
-    Refusal(
-        "a wrong trigger",
-        {"type": "clear_tool_uses_20250919", "trigger": {"type": "turns", "value": 1}},
-        "context_management.edits[0].trigger.type",
-    ),
-]
-
-
-@pytest.mark.parametrize("case", REFUSALS, ids=lambda case: case.id)
-async def test_an_edit_that_cannot_be_made_is_refused_by_its_field(served: Served, case: Refusal) -> None:
-    body = {"model": "chat", "max_tokens": 9, "messages": [QUESTION], "context_management": {"edits": [case.edit]}}
-    answer = await served.caller.send("messages", "chat", body, stream=False, **BETA)
-    assert (answer.status, answer.json["error"]["type"]) == (400, "invalid_request_error")
-    assert case.field in answer.json["error"]["message"]
