@@ -4,9 +4,9 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.wire.laws import cuts, few, modest, sprinkled
+from tests.unit.wire.laws import cuts, few, modest
 from tests.unit.wire.native import strategies as some
-from tests.unit.wire.streams import decoded, encoded, frames_of
+from tests.unit.wire.streams import decoded, encoded
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.native import NATIVE_FORMAT
@@ -25,49 +25,6 @@ def test_a_json_array_has_the_chunks_of_the_event_stream(
     lines = encoded(NATIVE_FORMAT, messages, some.ANSWERED).split(b"\n\n")[:-1]
     assert array == b"[" + b",\r\n".join(line.removeprefix(b"data: ") for line in lines) + b"]"
     assert encoder.close() == b""
-
-
-@few
-@given(some.requests, st.data())
-def test_unknown_fields_reach_a_provider_of_the_same_format(request: pb.GenerateRequest, data: st.DataObject) -> None:
-    fields = msgspec.json.decode(NATIVE_FORMAT.encode_request(request, "m", True).body)
-    labels = fields.pop("labels", None)  # a map, where an addition is no unknown field
-    body = msgspec.json.encode(sprinkled(fields, data) | ({"labels": labels} if labels else {}))
-    canonical, _, notes = NATIVE_FORMAT.decode_request(body, {})
-    upstream = NATIVE_FORMAT.encode_request(canonical, "theirs", True, notes=notes)
-    assert upstream.body == body
-    assert upstream.path == "/models/theirs:streamGenerateContent?alt=sse"
-    assert sorted(notes.indispensable) == sorted(
-        name for name, value in msgspec.json.decode(body).items() if name.startswith("x_") and value is not None
-    )
-
-
-@few
-@given(some.responses(), st.data(), st.sampled_from(["m", "theirs"]))
-def test_unknown_fields_of_a_response_reach_a_caller_of_the_same_format(
-    response: pb.GenerateResponse, data: st.DataObject, theirs: str
-) -> None:
-    fields = msgspec.json.decode(NATIVE_FORMAT.encode_response(response, some.ANSWERED)) | {"modelVersion": theirs}
-    body = msgspec.json.encode(sprinkled(fields, data))
-    passed = NATIVE_FORMAT.decode_response(body, some.ANSWERED, True)
-    assert NATIVE_FORMAT.encode_response(passed, some.ANSWERED) == body.replace(b'"theirs"', b'"m"')
-    assert passed.usage == response.usage
-    assert [candidate.finish_reason for candidate in passed.candidates] == [
-        candidate.finish_reason for candidate in response.candidates
-    ]
-
-
-@few
-@given(some.responses(), st.data(), st.sampled_from(["m", "theirs"]))
-def test_unknown_fields_of_a_stream_reach_a_caller_of_the_same_format(
-    response: pb.GenerateResponse, data: st.DataObject, theirs: str
-) -> None:
-    events = encoded(NATIVE_FORMAT, [response_to_events(response)], some.ANSWERED).split(b"\n\n")[:-1]
-    chunks = sprinkled([msgspec.json.decode(event[6:]) | {"modelVersion": theirs} for event in events], data)
-    stream = b"".join(b"data: " + msgspec.json.encode(chunk) + b"\n\n" for chunk in chunks)
-    messages = decoded(NATIVE_FORMAT, data.draw(cuts(stream)), some.ANSWERED, pass_=True)
-    passed = frames_of(messages)
-    assert passed == stream.replace(b'"modelVersion":"theirs"', b'"modelVersion":"m"')
 
 
 def snaked(value: object, own: bool = False) -> object:
