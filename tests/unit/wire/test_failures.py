@@ -371,6 +371,25 @@ def test_an_undecodable_answer_is_an_ambiguous_failure(name: str, pass_: bool, b
     assert caught.value.failure in (TRANSIENT, AMBIGUOUS)
 
 
+CUT_BLOCK = b'{"type":"message","content":[{"type":"tool_use","id":"a","name":"f","input":[]}]}'
+NO_ANSWERS: list[tuple[str, bytes]] = [
+    *(("chat", body) for body in (b"{}", b'{"choices":null}', b'{"choices":"x"}', b'{"error":"boom","choices":[]}', b"[" * 99999)),
+    *(("native", body) for body in (b"{}", b'{"candidates":null}', b'{"candidates":[]}', b'{"candidates":"x"}', b'{"error":"boom","candidates":[]}', b"[" * 99999, b'{"promptFeedback":{}}')),
+    *(("messages", body) for body in (b"{}", b'{"type":"message","content":{}}', b'{"type":"message","content":[1]}', b'{"type":"message","content":[{"type":"text"}]}', b'{"type":"message","content":[{"text":"a"}]}', CUT_BLOCK, b"[" * 9999)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("pass_", [True, False], ids=["passed", "translated"])
+@pytest.mark.parametrize(("name", "body"), NO_ANSWERS, ids=lambda value: repr(value[:70]))
+def test_a_body_of_another_form_is_the_providers_failure_and_names_no_field(
+    name: str, body: bytes, pass_: bool
+) -> None:
+    if pass_ and name == "messages" and b"content" in body:
+        return  # passes as it came
+    with raises_error(name="UPSTREAM_FAILED", field=None):
+        TEXT_FORMATS[name].decode_response(body, pb.GenerateRequest(), pass_)
+
+
 @pytest.mark.parametrize("name", [*EMBEDDING_FORMATS, *RERANK_FORMATS])
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"{}", PAGE, b'{"error":{"code":500}}'])
 def test_undecodable_vectors_or_scores_are_an_ambiguous_failure(name: str, body: bytes) -> None:

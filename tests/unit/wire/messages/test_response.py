@@ -4,7 +4,6 @@ import msgspec
 import pytest
 
 from tests.unit.wire.messages.streams import ANSWERED
-from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.messages import MESSAGES_FORMAT
 
@@ -189,31 +188,3 @@ def test_a_passed_through_answer_has_the_callers_model_id() -> None:
         == b'{"type":"message","model":"m","content":[{"type":"new"}],"x":1.0,"stop_reason":"end_turn"}'
     )
     assert (response.model, response.candidates[0].finish_reason) == ("m", pb.FINISH_REASON_STOP)
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"<html>", b"", b"[]", b"{}", b'{"type":"message","content":{}}', b'{"type":"message","content":[1]}', b'{"type":"message","content":[{"type":"text"}]}',
-        b'{"type":"message","content":[{"text":"a"}]}', b'{"type":"message","content":[{"type":"tool_use","id":"a","name":"f","input":[]}]}', b"[" * 9999,
-    ],
-    ids=lambda body: repr(body[:70]),
-)  # fmt: skip
-def test_a_body_that_is_no_answer_is_unreadable(body: bytes) -> None:
-    with pytest.raises(UmgError) as caught:
-        MESSAGES_FORMAT.decode_response(body, ANSWERED, False)
-    assert caught.value.reason == pb.ERROR_REASON_UPSTREAM_FAILED
-    assert "field" not in caught.value.metadata
-
-
-@pytest.mark.parametrize("pass_", [False, True])
-def test_an_error_with_a_success_status_is_an_error(pass_: bool) -> None:
-    body = b'{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}'
-    with pytest.raises(UmgError, match="Overloaded") as caught:
-        MESSAGES_FORMAT.decode_response(body, ANSWERED, pass_)
-    assert caught.value.reason == pb.ERROR_REASON_UPSTREAM_OVERLOADED
-
-
-def test_halves_of_characters_do_not_break_an_answer() -> None:
-    body = b'{"type":"message","content":[{"type":"text","text":"a\\ud83d"}]}'
-    assert MESSAGES_FORMAT.decode_response(body, ANSWERED, False).candidates[0].message.parts[0].text.text == "a\ufffd"

@@ -38,6 +38,11 @@ def test_a_submission_is_a_form_with_explicit_values() -> None:
     assert request.report.dropped == {"parameters.seed": None}
 
 
+def test_a_form_has_the_prompt_alone_for_the_model_of_a_vendor() -> None:
+    body = VID_A.encode_create(submission("sora-2", public="sora-2")).body
+    assert [part.partition(b'"')[0] for part in body.split(b'name="')[1:]] == [b"model", b"prompt"]
+
+
 @pytest.mark.parametrize(
     ("parameters", "size", "dropped"),
     [
