@@ -1,15 +1,18 @@
 """Fake provider that sends given bytes, and reads as commanded: a server on bare connections."""
 
 import asyncio
+import inspect
 import socket
 import ssl
 import struct
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import update_wrapper
 from typing import Any
 
 import pytest
+import uvloop
 from msgspec import structs
 
 from umg_grpc.base.errors import UmgError
@@ -152,3 +155,40 @@ async def failed(call: Awaitable[object]) -> UmgError:
     with pytest.raises(UmgError) as caught:
         await call
     return caught.value
+
+
+each_loop = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
+
+
+def on_each_loop(test: Callable[..., Coroutine[None, None, None]]) -> Callable[..., None]:
+    """Return the test that runs a coroutine function on the event loop of asyncio, and on that of uvloop."""
+
+    def run_on_loop(run: Run, **arguments: object) -> None:
+        run(test(**arguments))
+
+    wanted = inspect.signature(test)
+    update_wrapper(run_on_loop, test)
+    del run_on_loop.__wrapped__  # pytest passes the arguments of the signature
+    run_on_loop.__signature__ = wanted.replace(
+        parameters=[*wanted.parameters.values(), inspect.Parameter("run", inspect.Parameter.KEYWORD_ONLY)]
+    )
+    marked: Callable[..., None] = each_loop(run_on_loop)
+    return marked
+
+
+Send = Callable[[Client, OutgoingRequest], Awaitable[bytes]]
+
+
+async def fetch(client: Client, call: OutgoingRequest) -> bytes:
+    return (await client.fetch(call)).body
+
+
+async def stream(client: Client, call: OutgoingRequest) -> bytes:
+    answer = await client.open(call)
+    try:
+        return b"".join([chunk async for chunk in answer.chunks()])
+    finally:
+        answer.close()
+
+
+each_way = pytest.mark.parametrize("send", [fetch, stream], ids=["whole", "streamed"])

@@ -8,7 +8,6 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 
 import pytest
-import uvloop
 
 from tests.support.providers.raw import (
     HELLO,
@@ -16,9 +15,11 @@ from tests.support.providers.raw import (
     PATIENT,
     HandleConnection,
     Link,
-    Run,
+    Send,
     answering,
+    each_way,
     failed,
+    on_each_loop,
     outgoing,
     provider,
     sized,
@@ -27,36 +28,8 @@ from tests.support.providers.raw import (
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines
-from umg_grpc.upstream.http1.request import OutgoingRequest
 
 NO_SERVER = "http://127.0.0.1:1/v1/x"
-
-Send = Callable[[Client, OutgoingRequest], Awaitable[object]]
-
-
-async def fetch(client: Client, call: OutgoingRequest) -> object:
-    return await client.fetch(call)
-
-
-async def stream(client: Client, call: OutgoingRequest) -> object:
-    answer = await client.open(call)
-    try:
-        return [chunk async for chunk in answer.chunks()]
-    finally:
-        answer.close()
-
-
-@pytest.fixture(params=[asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
-def run(request: pytest.FixtureRequest) -> Run:
-    chosen: Run = request.param
-    return chosen
-
-
-@pytest.fixture(params=[fetch, stream], ids=["whole", "streamed"])
-def send(request: pytest.FixtureRequest) -> Send:
-    chosen: Send = request.param
-    return chosen
-
 
 # --- classification of each fault
 
@@ -91,16 +64,15 @@ FAULTS = [
 ]  # fmt: skip
 
 
+@each_way
 @pytest.mark.parametrize("case", FAULTS, ids=lambda case: case.id)
-def test_a_fault_states_whether_the_provider_may_have_received_something(case: Fault, send: Send, run: Run) -> None:
-    async def main() -> None:
-        handle = _no_tls if case.url == "https:" and case.reason == "UPSTREAM_UNREACHABLE" else case.handle
-        async with provider(handle) as made, Client.opened() as client:
-            url = made.url.replace("http:", "https:") if case.url == "https:" else case.url or made.url
-            error = await failed(send(client, outgoing(made, url=url, deadlines=case.deadlines)))
-        assert (error.name, error.failure) == (case.reason, case.failure)
-
-    run(main())
+@on_each_loop
+async def test_a_fault_states_whether_the_provider_may_have_received_something(case: Fault, send: Send) -> None:
+    handle = _no_tls if case.url == "https:" and case.reason == "UPSTREAM_UNREACHABLE" else case.handle
+    async with provider(handle) as made, Client.opened() as client:
+        url = made.url.replace("http:", "https:") if case.url == "https:" else case.url or made.url
+        error = await failed(send(client, outgoing(made, url=url, deadlines=case.deadlines)))
+    assert (error.name, error.failure) == (case.reason, case.failure)
 
 
 async def _no_tls(link: Link) -> None:
@@ -113,20 +85,6 @@ def test_a_call_whose_time_is_over_is_nobodys_failure() -> None:
         PATIENT.within(0)
     assert (caught.value.name, caught.value.failure) == ("DEADLINE_EXCEEDED", None)
     assert caught.value.metadata == {"deadline": "total"}
-
-
-def test_a_proxy_that_wants_another_key_is_down(send: Send, run: Run) -> None:
-    async def handle(link: Link) -> None:
-        await link.reader.readuntil(b"\r\n\r\n")
-        await link.send(b"HTTP/1.1 407 No\r\nContent-Length: 0\r\n\r\n")
-
-    async def main() -> None:
-        async with provider(handle) as made, Client.opened() as client:
-            call = outgoing(made, url="https://provider.example/v1", proxy=made.url.removesuffix("/v1/x"))
-            error = await failed(send(client, call))
-        assert (error.name, error.failure) == ("UPSTREAM_UNREACHABLE", Failure.DOWN)
-
-    run(main())
 
 
 # --- reused connections
@@ -144,94 +102,87 @@ def _ends_after_one(end: str) -> Callable[[Link], Awaitable[None]]:
     return handle
 
 
+@each_way
 @pytest.mark.parametrize("end", ["close", "reset"])
-def test_a_closed_pooled_connection_is_replaced(end: str, send: Send, run: Run) -> None:
-    async def main() -> None:
-        async with provider(_ends_after_one(end)) as made, Client.opened() as client:
-            for _ in range(3):
-                assert await send(client, outgoing(made))
-            assert len(made.links) == 3
-
-    run(main())
+@on_each_loop
+async def test_a_closed_pooled_connection_is_replaced(end: str, send: Send) -> None:
+    async with provider(_ends_after_one(end)) as made, Client.opened() as client:
+        for _ in range(3):
+            assert await send(client, outgoing(made))
+        assert len(made.links) == 3
 
 
+@each_way
 @pytest.mark.parametrize("end", ["close", "reset"])
-def test_a_request_that_is_not_repeatable_is_not_sent_again(end: str, send: Send, run: Run) -> None:
-    async def main() -> None:
-        async with provider(_ends_after_one(end)) as made, Client.opened() as client:
-            await send(client, outgoing(made))
-            error = await failed(send(client, outgoing(made, repeatable=False)))
-            assert (error.name, error.failure) == ("UPSTREAM_CUT", Failure.AMBIGUOUS)
-            assert error.cause.startswith("stale: ")
-            assert len(made.links) == 1
-            assert await send(client, outgoing(made, repeatable=False))
-
-    run(main())
+@on_each_loop
+async def test_a_request_that_is_not_repeatable_is_not_sent_again(end: str, send: Send) -> None:
+    async with provider(_ends_after_one(end)) as made, Client.opened() as client:
+        await send(client, outgoing(made))
+        error = await failed(send(client, outgoing(made, repeatable=False)))
+        assert (error.name, error.failure) == ("UPSTREAM_CUT", Failure.AMBIGUOUS)
+        assert error.cause.startswith("stale: ")
+        assert len(made.links) == 1
+        assert await send(client, outgoing(made, repeatable=False))
 
 
-def test_a_new_connection_that_breaks_is_not_replaced(send: Send, run: Run) -> None:
-    async def main() -> None:
-        async with provider(answering(then="close")) as made, Client.opened() as client:
-            await failed(send(client, outgoing(made)))
-            assert len(made.links) == 1
+@each_way
+@on_each_loop
+async def test_a_new_connection_that_breaks_is_not_replaced(send: Send) -> None:
+    async with provider(answering(then="close")) as made, Client.opened() as client:
+        await failed(send(client, outgoing(made)))
+        assert len(made.links) == 1
 
-    run(main())
 
-
-def test_a_provider_that_began_to_process_a_call_is_not_called_again(
-    send: Send, run: Run, monkeypatch: pytest.MonkeyPatch
+@each_way
+@on_each_loop
+async def test_a_provider_that_began_to_process_a_call_is_not_called_again(
+    send: Send, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("umg_grpc.upstream.http1.client.STALE_SECONDS", -1.0)
 
-    async def main() -> None:
-        async with provider(_ends_after_one("close")) as made, Client.opened() as client:
-            await send(client, outgoing(made))
-            error = await failed(send(client, outgoing(made)))
-            assert (error.failure, len(made.links)) == (Failure.AMBIGUOUS, 1)
-
-    run(main())
+    async with provider(_ends_after_one("close")) as made, Client.opened() as client:
+        await send(client, outgoing(made))
+        error = await failed(send(client, outgoing(made)))
+        assert (error.failure, len(made.links)) == (Failure.AMBIGUOUS, 1)
 
 
-def test_an_answer_that_began_on_a_pooled_connection_is_not_requested_again(send: Send, run: Run) -> None:
+@each_way
+@on_each_loop
+async def test_an_answer_that_began_on_a_pooled_connection_is_not_requested_again(send: Send) -> None:
     async def handle(link: Link) -> None:
         await link.request()
         await link.send(HELLO)
         await link.request()
         await link.send(HELLO[:-2])
 
-    async def main() -> None:
-        async with provider(handle) as made, Client.opened() as client:
-            await send(client, outgoing(made))
-            error = await failed(send(client, outgoing(made)))
-            assert (error.failure, len(made.links)) == (Failure.AMBIGUOUS, 1)
-
-    run(main())
+    async with provider(handle) as made, Client.opened() as client:
+        await send(client, outgoing(made))
+        error = await failed(send(client, outgoing(made)))
+        assert (error.failure, len(made.links)) == (Failure.AMBIGUOUS, 1)
 
 
-def test_a_restart_of_the_provider_costs_one_attempt_with_any_pooled_connections(run: Run) -> None:
+@on_each_loop
+async def test_a_restart_of_the_provider_costs_one_attempt_with_any_pooled_connections() -> None:
     """Restart a provider, which does not answer on its old connections: the first that shows it closes them all."""
 
-    async def main() -> None:
-        together = asyncio.Barrier(10)
-        old_requests = 0
+    together = asyncio.Barrier(10)
+    old_requests = 0
 
-        async def handle(link: Link) -> None:
-            nonlocal old_requests
-            is_old = len(made.links) <= 10
-            await link.request()
-            if is_old:
-                await together.wait()
-            await link.send(HELLO)
-            await link.request()
-            old_requests += is_old
+    async def handle(link: Link) -> None:
+        nonlocal old_requests
+        is_old = len(made.links) <= 10
+        await link.request()
+        if is_old:
+            await together.wait()
+        await link.send(HELLO)
+        await link.request()
+        old_requests += is_old
 
-        async with provider(handle) as made, Client.opened() as client:
-            await asyncio.gather(*(client.fetch(outgoing(made)) for _ in range(10)))
-            for _ in range(5):
-                await client.fetch(outgoing(made))
-            assert old_requests == 1
-
-    run(main())
+    async with provider(handle) as made, Client.opened() as client:
+        await asyncio.gather(*(client.fetch(outgoing(made)) for _ in range(10)))
+        for _ in range(5):
+            await client.fetch(outgoing(made))
+        assert old_requests == 1
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])

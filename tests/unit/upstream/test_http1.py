@@ -7,9 +7,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pytest
-import uvloop
 
-from tests.support.providers.raw import HELLO, LINE, Link, Run, answering, chunked, outgoing, provider, refused, sized
+from tests.support.providers.raw import (
+    HELLO,
+    LINE,
+    Link,
+    answering,
+    chunked,
+    on_each_loop,
+    outgoing,
+    provider,
+    refused,
+    sized,
+)
 from umg_grpc.base.errors import UmgError
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.connection import PART_BYTES
@@ -22,12 +32,6 @@ from umg_grpc.upstream.http1.response import (
     ReceivedResponse,
     ResponseParser,
 )
-
-
-@pytest.fixture(params=[asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
-def run(request: pytest.FixtureRequest) -> Run:
-    chosen: Run = request.param
-    return chosen
 
 
 @dataclass(frozen=True)
@@ -91,17 +95,15 @@ ANSWERS = [
 
 
 @pytest.mark.parametrize("case", ANSWERS, ids=lambda case: case.id)
-def test_an_answer_is_read_to_its_end_and_no_further(case: Answered, run: Run) -> None:
-    async def main() -> None:
-        async with provider(answering(case.sent, then="close" if case.ends else "")) as made:
-            async with Client.opened() as client:
-                for _ in range(2):
-                    status, headers, body = await client.fetch(outgoing(made))
-                    assert (status, body) == (case.status, case.body)
-                    assert {name: headers.get(name) for name in case.headers} == case.headers
-            assert len(made.links) == (1 if case.pooled else 2)
-
-    run(main())
+@on_each_loop
+async def test_an_answer_is_read_to_its_end_and_no_further(case: Answered) -> None:
+    async with provider(answering(case.sent, then="close" if case.ends else "")) as made:
+        async with Client.opened() as client:
+            for _ in range(2):
+                status, headers, body = await client.fetch(outgoing(made))
+                assert (status, body) == (case.status, case.body)
+                assert {name: headers.get(name) for name in case.headers} == case.headers
+        assert len(made.links) == (1 if case.pooled else 2)
 
 
 @pytest.mark.parametrize("case", [case for case in ANSWERS if len(case.sent) < 1000], ids=lambda case: case.id)
@@ -174,24 +176,19 @@ UNDECODABLE = [
 
 
 @pytest.mark.parametrize("case", FAILED, ids=lambda case: case.id)
-def test_an_invalid_answer_closes_the_connection_and_reports_the_reason(case: Failed, run: Run) -> None:
-    async def main() -> None:
-        # the provider is closed first, and waits until its connections are closed
-        async with Client.opened() as client, provider(answering(case.sent, then=case.then)) as made:
-            for _ in range(2):
-                assert await refused(client, outgoing(made)) == (case.reason, {})
-            assert len(made.links) == 2
-
-    run(main())
+@on_each_loop
+async def test_an_invalid_answer_closes_the_connection_and_reports_the_reason(case: Failed) -> None:
+    async with Client.opened() as client, provider(answering(case.sent, then=case.then)) as made:
+        for _ in range(2):
+            assert await refused(client, outgoing(made)) == (case.reason, {})
+        assert len(made.links) == 2
 
 
 @pytest.mark.parametrize("case", UNDECODABLE, ids=lambda case: case.id)
-def test_a_body_that_cannot_be_decoded_is_no_answer(case: Failed, run: Run) -> None:
-    async def main() -> None:
-        async with provider(answering(case.sent, then=case.then)) as made, Client.opened() as client:
-            assert await refused(client, outgoing(made)) == (case.reason, {})
-
-    run(main())
+@on_each_loop
+async def test_a_body_that_cannot_be_decoded_is_no_answer(case: Failed) -> None:
+    async with provider(answering(case.sent, then=case.then)) as made, Client.opened() as client:
+        assert await refused(client, outgoing(made)) == (case.reason, {})
 
 
 REFUSALS = [
@@ -205,70 +202,64 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize("case", REFUSALS, ids=lambda case: case.id)
-def test_of_a_refusal_the_status_is_enough(case: Answered, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+@on_each_loop
+async def test_of_a_refusal_the_status_is_enough(case: Answered, monkeypatch: pytest.MonkeyPatch) -> None:
     """Send errors with bodies of all kinds: the provider's message matters more than the end of the body."""
     monkeypatch.setattr("umg_grpc.upstream.http1.connection.ERROR_BODY_SECONDS", 0.05)
 
-    async def main() -> None:
-        handle = answering(case.sent, then="close" if case.ends else "")
-        async with provider(handle) as made, Client.opened() as client:
-            status, _, body = await client.fetch(outgoing(made))
-        assert (status, body) == (500, case.body)
-
-    run(main())
+    handle = answering(case.sent, then="close" if case.ends else "")
+    async with provider(handle) as made, Client.opened() as client:
+        status, _, body = await client.fetch(outgoing(made))
+    assert (status, body) == (500, case.body)
 
 
-def test_a_body_over_the_limit_fails_also_when_it_was_small_on_its_way(run: Run) -> None:
+@on_each_loop
+async def test_a_body_over_the_limit_fails_also_when_it_was_small_on_its_way() -> None:
     limit = 2 * STEP_BYTES
     fits, long = b"x" * limit, b"x" * (limit + 1)
 
-    async def main() -> None:
-        for body, sent in (
-            (fits, sized(fits)),
-            (long, sized(long)),
-            (fits, sized(gzip.compress(fits, mtime=0), GZIP)),
-            (long, sized(gzip.compress(long, mtime=0), GZIP)),
-        ):
-            async with provider(answering(sent)) as made, Client.opened() as client:
-                call = outgoing(made, max_bytes=limit)
-                if body is fits:
-                    assert (await client.fetch(call)).body == fits
-                else:
-                    assert await refused(client, call) == ("UPSTREAM_FAILED", {})
-
-    run(main())
+    for body, sent in (
+        (fits, sized(fits)),
+        (long, sized(long)),
+        (fits, sized(gzip.compress(fits, mtime=0), GZIP)),
+        (long, sized(gzip.compress(long, mtime=0), GZIP)),
+    ):
+        async with provider(answering(sent)) as made, Client.opened() as client:
+            call = outgoing(made, max_bytes=limit)
+            if body is fits:
+                assert (await client.fetch(call)).body == fits
+            else:
+                assert await refused(client, call) == ("UPSTREAM_FAILED", {})
 
 
 # --- requests
 
 
-def test_a_request_is_written_as_it_was_given(run: Run) -> None:
-    async def main() -> None:
-        seen: list[tuple[bytes, bytes]] = []
+@on_each_loop
+async def test_a_request_is_written_as_it_was_given() -> None:
+    seen: list[tuple[bytes, bytes]] = []
 
-        async def handle(link: Link) -> None:
-            seen.append(await link.request())
-            await link.send(HELLO)
+    async def handle(link: Link) -> None:
+        seen.append(await link.request())
+        await link.send(HELLO)
 
-        given = {"X-B": "ü", "Accept": "x/y", "Content-Length": "9", "Connection": "close"}
-        async with provider(handle) as made, Client.opened() as client:
-            await client.fetch(outgoing(made, b"body", headers=given, url=f"{made.url}/a%2Fb c?q=1"))
-        [(head, body)] = seen
-        host = made.url.removeprefix("http://").removesuffix("/v1/x")
-        assert body == b"body"
-        assert head.decode().split("\r\n") == [
-            "POST /v1/x/a%2Fb%20c?q=1 HTTP/1.1",
-            f"Host: {host}",
-            "X-B: ü",
-            "Accept: x/y",
-            "Accept-Encoding: identity",
-            "User-Agent: unified-model-gateway",
-            "Content-Length: 4",
-            "",
-            "",
-        ]
-
-    run(main())
+    given = {"X-B": "ü", "Accept": "x/y", "Content-Length": "9", "Connection": "close"}
+    async with provider(handle) as made, Client.opened() as client:
+        await client.fetch(outgoing(made, b"body", headers=given, url=f"{made.url}/a%2Fb c?q=1"))
+    [(head, body)] = seen
+    host = made.url.removeprefix("http://").removesuffix("/v1/x")
+    assert body == b"body"
+    assert head.decode().split("\r\n") == [
+        "POST /v1/x/a%2Fb%20c?q=1 HTTP/1.1",
+        f"Host: {host}",
+        "X-B: ü",
+        "Accept: x/y",
+        "Accept-Encoding: identity",
+        "User-Agent: unified-model-gateway",
+        "Content-Length: 4",
+        "",
+        "",
+    ]
 
 
 HOSTS = [
@@ -295,38 +286,34 @@ def test_a_line_break_in_a_header_is_not_sent(headers: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("size", [0, PART_BYTES, PART_BYTES + 1, 20 << 20])
-def test_a_body_of_any_length_arrives(size: int, run: Run) -> None:
-    async def main() -> None:
-        bodies: list[bytes] = []
+@on_each_loop
+async def test_a_body_of_any_length_arrives(size: int) -> None:
+    bodies: list[bytes] = []
 
-        async def handle(link: Link) -> None:
-            while True:
-                bodies.append((await link.request())[1])
-                await link.send(HELLO)
+    async def handle(link: Link) -> None:
+        while True:
+            bodies.append((await link.request())[1])
+            await link.send(HELLO)
 
-        sent = (b"0123456789" * (size // 10 + 1))[:size]
-        async with provider(handle) as made, Client.opened() as client:
-            for _ in range(2):
-                assert (await client.fetch(outgoing(made, sent))).body == b"hello"
-            assert [body == sent for body in bodies] == [True, True]
-            assert len(made.links) == 1
-
-    run(main())
+    sent = (b"0123456789" * (size // 10 + 1))[:size]
+    async with provider(handle) as made, Client.opened() as client:
+        for _ in range(2):
+            assert (await client.fetch(outgoing(made, sent))).body == b"hello"
+        assert [body == sent for body in bodies] == [True, True]
+        assert len(made.links) == 1
 
 
 @pytest.mark.parametrize("lingers", [True, False], ids=["which stays", "which leaves at once"])
-def test_an_answer_before_the_end_of_the_request_is_an_answer(lingers: bool, run: Run) -> None:
-    async def main() -> None:
-        async def handle(link: Link) -> None:
-            await link.request(body=False)
-            await link.send(sized(b"too large", b"HTTP/1.1 413 Too Large\r\n"))
-            if lingers:
-                await link.left()
+@on_each_loop
+async def test_an_answer_before_the_end_of_the_request_is_an_answer(lingers: bool) -> None:
+    async def handle(link: Link) -> None:
+        await link.request(body=False)
+        await link.send(sized(b"too large", b"HTTP/1.1 413 Too Large\r\n"))
+        if lingers:
+            await link.left()
 
-        async with provider(handle) as made, Client.opened() as client:
-            for _ in range(2):
-                answer = await client.fetch(outgoing(made, b"x" * (20 << 20)))
-                assert (answer.status, answer.body) == (413, b"too large")
-            assert len(made.links) == 2
-
-    run(main())
+    async with provider(handle) as made, Client.opened() as client:
+        for _ in range(2):
+            answer = await client.fetch(outgoing(made, b"x" * (20 << 20)))
+            assert (answer.status, answer.body) == (413, b"too large")
+        assert len(made.links) == 2

@@ -20,6 +20,8 @@ from tests.support.providers.raw import (
     Run,
     answering,
     chunked,
+    each_loop,
+    on_each_loop,
     outgoing,
     provider,
     refused,
@@ -31,63 +33,32 @@ from umg_grpc.upstream.http1.deadlines import Deadlines
 from umg_grpc.upstream.http1.dns_cache import DnsCache
 
 
-@pytest.fixture(params=[asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
-def run(request: pytest.FixtureRequest) -> Run:
-    chosen: Run = request.param
-    return chosen
+@on_each_loop
+async def test_a_connection_that_the_provider_closed_is_not_used_again() -> None:
+    async def handle(link: Link) -> None:
+        await link.request()
+        await link.send(HELLO)
+        link.writer.write_eof()
+        await link.left()
+        left.set()
+
+    async with provider(handle) as made, Client.opened() as client:
+        for _ in range(3):
+            left = asyncio.Event()
+            assert (await client.fetch(outgoing(made))).body == b"hello"
+            await asyncio.wait_for(left.wait(), 60)
+        assert len(made.links) == 3
 
 
-def test_a_connection_that_the_provider_closed_is_not_used_again(run: Run) -> None:
-    async def main() -> None:
-        async def handle(link: Link) -> None:
-            await link.request()
-            await link.send(HELLO)
-            link.writer.write_eof()
-            await link.left()
-            left.set()
-
-        async with provider(handle) as made, Client.opened() as client:
-            for _ in range(3):
-                left = asyncio.Event()
-                assert (await client.fetch(outgoing(made))).body == b"hello"
-                await asyncio.wait_for(left.wait(), 60)
-            assert len(made.links) == 3
-
-    run(main())
-
-
-def test_a_connection_with_unexpected_data_is_not_used_again(run: Run) -> None:
-    async def main() -> None:
-        async def handle(link: Link) -> None:
-            await link.request()
-            await link.send(HELLO)
-            await go.wait()
-            await link.send(HELLO)
-            await link.left()
-            left.set()
-
-        async with provider(handle) as made, Client.opened() as client:
-            for _ in range(2):
-                go, left = asyncio.Event(), asyncio.Event()
-                assert (await client.fetch(outgoing(made))).body == b"hello"
-                go.set()
-                await asyncio.wait_for(left.wait(), 60)
-            assert len(made.links) == 2
-
-    run(main())
-
-
-def test_an_unused_connection_is_closed_in_time(run: Run) -> None:
-    async def main() -> None:
-        async with provider(answering(HELLO)) as made:
-            client = Client(idle=0.05)
-            await client.fetch(outgoing(made))
-            await asyncio.wait_for(made.links[0].writer.wait_closed(), 60)
-            await client.fetch(outgoing(made))
-            assert len(made.links) == 2
-            await client.close()
-
-    run(main())
+@on_each_loop
+async def test_an_unused_connection_is_closed_in_time() -> None:
+    async with provider(answering(HELLO)) as made:
+        client = Client(idle=0.05)
+        await client.fetch(outgoing(made))
+        await asyncio.wait_for(made.links[0].writer.wait_closed(), 60)
+        await client.fetch(outgoing(made))
+        assert len(made.links) == 2
+        await client.close()
 
 
 class State:
@@ -121,6 +92,7 @@ def test_an_idle_connection_keeps_nothing_of_its_calls_in_memory() -> None:
     uvloop.run(main())
 
 
+@each_loop
 def test_a_closed_connection_is_freed_before_the_next_garbage_collection(run: Run) -> None:
     async def main() -> None:
         async with provider(answering(HELLO)) as made, Client.opened() as client:
@@ -138,62 +110,57 @@ def test_a_closed_connection_is_freed_before_the_next_garbage_collection(run: Ru
         gc.garbage.clear()
 
 
-def test_a_connection_is_pooled_no_longer_after_a_long_call(run: Run) -> None:
+@on_each_loop
+async def test_a_connection_is_pooled_no_longer_after_a_long_call() -> None:
     """Keep a connection whose timer was set during a long call."""
 
-    async def main() -> None:
-        async def handle(link: Link) -> None:
-            await link.request()
-            await asyncio.sleep(0.12)  # longer than an idle connection is kept
-            await link.send(HELLO)
-            await link.left()
-            left.set()
+    async def handle(link: Link) -> None:
+        await link.request()
+        await asyncio.sleep(0.12)  # longer than an idle connection is kept
+        await link.send(HELLO)
+        await link.left()
+        left.set()
 
-        left = asyncio.Event()
-        async with provider(handle) as made:
-            client = Client(idle=0.05)
-            await client.fetch(outgoing(made, deadlines=Deadlines(60, 60, 60, 60)))
-            await asyncio.wait_for(left.wait(), 60)
-            await client.close()
-
-    run(main())
+    left = asyncio.Event()
+    async with provider(handle) as made:
+        client = Client(idle=0.05)
+        await client.fetch(outgoing(made, deadlines=Deadlines(60, 60, 60, 60)))
+        await asyncio.wait_for(left.wait(), 60)
+        await client.close()
 
 
-def test_a_thousand_calls_at_once_have_a_connection_each_and_use_them_again(run: Run) -> None:
-    async def main() -> None:
-        waiting = 0
-        all_waiting = asyncio.Event()
+@on_each_loop
+async def test_a_thousand_calls_at_once_have_a_connection_each_and_use_them_again() -> None:
+    waiting = 0
+    all_waiting = asyncio.Event()
 
-        async def handle(link: Link) -> None:
-            nonlocal waiting
-            while True:
-                _, body = await link.request()
-                waiting += 1
-                if waiting == 1000:
-                    all_waiting.set()
-                await all_waiting.wait()
-                await link.send(sized(body))
+    async def handle(link: Link) -> None:
+        nonlocal waiting
+        while True:
+            _, body = await link.request()
+            waiting += 1
+            if waiting == 1000:
+                all_waiting.set()
+            await all_waiting.wait()
+            await link.send(sized(body))
 
-        async with provider(handle) as made, Client.opened() as client:
-            for _ in range(2):
-                calls = (client.fetch(outgoing(made, b"%d" % number)) for number in range(1000))
-                answers = await asyncio.gather(*calls)
-                assert [answer.body for answer in answers] == [b"%d" % number for number in range(1000)]
-            assert len(made.links) == 1000
-
-    run(main())
+    async with provider(handle) as made, Client.opened() as client:
+        for _ in range(2):
+            calls = (client.fetch(outgoing(made, b"%d" % number)) for number in range(1000))
+            answers = await asyncio.gather(*calls)
+            assert [answer.body for answer in answers] == [b"%d" % number for number in range(1000)]
+        assert len(made.links) == 1000
 
 
-def test_a_name_is_looked_up_and_reached(run: Run) -> None:
-    async def main() -> None:
-        async with provider(answering(HELLO)) as made, Client.opened() as client:
-            call = outgoing(made, url=made.url.replace("127.0.0.1", "localhost"))
-            answers = await asyncio.gather(*(client.fetch(call) for _ in range(20)))
-            assert {answer.body for answer in answers} == {b"hello"}
-
-    run(main())
+@on_each_loop
+async def test_a_name_is_looked_up_and_reached() -> None:
+    async with provider(answering(HELLO)) as made, Client.opened() as client:
+        call = outgoing(made, url=made.url.replace("127.0.0.1", "localhost"))
+        answers = await asyncio.gather(*(client.fetch(call) for _ in range(20)))
+        assert {answer.body for answer in answers} == {b"hello"}
 
 
+@each_loop
 def test_an_address_of_ip_6_is_reached(run: Run) -> None:
     async def main() -> None:
         async with provider(answering(HELLO), host="::1") as made, Client.opened() as client:
@@ -208,13 +175,11 @@ def test_an_address_of_ip_6_is_reached(run: Run) -> None:
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1/x", "http://nobody.invalid/x", "https://127.0.0.1:1/x"])
-def test_a_provider_that_is_not_there_is_unreachable(url: str, run: Run) -> None:
-    async def main() -> None:
-        async with Client.opened() as client:
-            for _ in range(2):
-                assert await refused(client, outgoing(Provider(url))) == ("UPSTREAM_UNREACHABLE", {})
-
-    run(main())
+@on_each_loop
+async def test_a_provider_that_is_not_there_is_unreachable(url: str) -> None:
+    async with Client.opened() as client:
+        for _ in range(2):
+            assert await refused(client, outgoing(Provider(url))) == ("UPSTREAM_UNREACHABLE", {})
 
 
 # --- closed from this side
@@ -231,111 +196,99 @@ STALLED = [Stalled("before the response", b""), Stalled("in the head", HELLO[:9]
 
 @pytest.mark.parametrize("case", STALLED, ids=lambda case: case.id)
 @pytest.mark.parametrize("size", [2, 20 << 20], ids=["short", "long"])
-def test_an_answer_that_does_not_come_in_time_is_given_up(case: Stalled, size: int, run: Run) -> None:
-    async def main() -> None:
-        async def handle(link: Link) -> None:
-            await link.request(body=False)
-            await link.send(case.sent)
-            await link.left()
+@on_each_loop
+async def test_an_answer_that_does_not_come_in_time_is_given_up(case: Stalled, size: int) -> None:
+    async def handle(link: Link) -> None:
+        await link.request(body=False)
+        await link.send(case.sent)
+        await link.left()
 
-        async with provider(handle) as made, Client.opened() as client:
-            call = outgoing(made, b"x" * size, deadlines=replace(PATIENT, total=0.1))
-            assert await refused(client, call) == ("UPSTREAM_TIMEOUT", {"deadline": "total"})
-
-    run(main())
+    async with provider(handle) as made, Client.opened() as client:
+        call = outgoing(made, b"x" * size, deadlines=replace(PATIENT, total=0.1))
+        assert await refused(client, call) == ("UPSTREAM_TIMEOUT", {"deadline": "total"})
 
 
-def test_a_pooled_connection_has_the_deadline_of_each_call(run: Run) -> None:
-    async def main() -> None:
-        async def silent(link: Link) -> None:
-            await link.request()
-            await link.send(HELLO)
-            await link.left()
+@on_each_loop
+async def test_a_pooled_connection_has_the_deadline_of_each_call() -> None:
+    async def silent(link: Link) -> None:
+        await link.request()
+        await link.send(HELLO)
+        await link.left()
 
-        async with provider(silent) as made, Client.opened() as client:
-            await client.fetch(outgoing(made))
-            assert await refused(client, outgoing(made, deadlines=replace(PATIENT, total=0.1))) == (
-                "UPSTREAM_TIMEOUT",
-                {"deadline": "total"},
-            )
-            assert len(made.links) == 1
-
-    run(main())
+    async with provider(silent) as made, Client.opened() as client:
+        await client.fetch(outgoing(made))
+        assert await refused(client, outgoing(made, deadlines=replace(PATIENT, total=0.1))) == (
+            "UPSTREAM_TIMEOUT",
+            {"deadline": "total"},
+        )
+        assert len(made.links) == 1
 
 
 @pytest.mark.parametrize(("connect", "total", "name"), [(0.1, 5, "connect"), (5, 0.1, "total")])
-def test_a_connection_that_is_not_made_in_time_is_given_up(connect: float, total: float, name: str, run: Run) -> None:
-    async def main() -> None:
-        async with provider(Link.left) as made, Client.opened() as client:  # the provider does not speak TLS
-            deadlines = replace(PATIENT, connect=connect, total=total)
-            call = outgoing(made, url=made.url.replace("http:", "https:"), deadlines=deadlines)
-            assert await refused(client, call) == ("UPSTREAM_TIMEOUT", {"deadline": name})
-
-    run(main())
+@on_each_loop
+async def test_a_connection_that_is_not_made_in_time_is_given_up(connect: float, total: float, name: str) -> None:
+    async with provider(Link.left) as made, Client.opened() as client:  # the provider does not speak TLS
+        deadlines = replace(PATIENT, connect=connect, total=total)
+        call = outgoing(made, url=made.url.replace("http:", "https:"), deadlines=deadlines)
+        assert await refused(client, call) == ("UPSTREAM_TIMEOUT", {"deadline": name})
 
 
 @pytest.mark.parametrize("case", STALLED, ids=lambda case: case.id)
 @pytest.mark.parametrize("size", [2, 20 << 20], ids=["short", "long"])
-def test_a_caller_that_leaves_closes_the_connection_at_once(case: Stalled, size: int, run: Run) -> None:
-    async def main() -> None:
-        async def handle(link: Link) -> None:
-            await link.request(body=False)
-            await link.send(case.sent)
-            there.set()
-            await link.left()
-            left.set()
+@on_each_loop
+async def test_a_caller_that_leaves_closes_the_connection_at_once(case: Stalled, size: int) -> None:
+    async def handle(link: Link) -> None:
+        await link.request(body=False)
+        await link.send(case.sent)
+        there.set()
+        await link.left()
+        left.set()
 
-        there, left = asyncio.Event(), asyncio.Event()
-        async with provider(handle) as made, Client.opened() as client:
-            call = asyncio.create_task(client.fetch(outgoing(made, b"x" * size)))
-            await there.wait()
-            call.cancel()
-            await asyncio.wait_for(left.wait(), 60)
-            with pytest.raises(asyncio.CancelledError):
-                await call
-
-    run(main())
+    there, left = asyncio.Event(), asyncio.Event()
+    async with provider(handle) as made, Client.opened() as client:
+        call = asyncio.create_task(client.fetch(outgoing(made, b"x" * size)))
+        await there.wait()
+        call.cancel()
+        await asyncio.wait_for(left.wait(), 60)
+        with pytest.raises(asyncio.CancelledError):
+            await call
 
 
-def test_a_caller_that_leaves_with_its_answer_leaves_no_connection_to_two(run: Run) -> None:
+@on_each_loop
+async def test_a_caller_that_leaves_with_its_answer_leaves_no_connection_to_two() -> None:
     """Cancel a caller whose answer has arrived, before it is resumed."""
 
-    async def main() -> None:
-        async with provider(answering(HELLO)) as made, Client.opened() as client:
-            await client.fetch(outgoing(made))
-            for turns in range(30):
-                call = asyncio.create_task(client.fetch(outgoing(made)))
-                for _ in range(turns):
-                    await asyncio.sleep(0)
-                call.cancel()
-                after = await asyncio.gather(*(client.fetch(outgoing(made)) for _ in range(3)))
-                assert [answer.body for answer in after] == [b"hello"] * 3
-                await asyncio.wait({call})
-
-    run(main())
+    async with provider(answering(HELLO)) as made, Client.opened() as client:
+        await client.fetch(outgoing(made))
+        for turns in range(30):
+            call = asyncio.create_task(client.fetch(outgoing(made)))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            call.cancel()
+            after = await asyncio.gather(*(client.fetch(outgoing(made)) for _ in range(3)))
+            assert [answer.body for answer in after] == [b"hello"] * 3
+            await asyncio.wait({call})
 
 
-def test_the_end_closes_all_connections_those_in_use_too(run: Run) -> None:
-    async def main() -> None:
-        async def handle(link: Link) -> None:
-            _, body = await link.request()
-            if body == b"stay":
-                requested.set()
-            else:
-                await link.send(HELLO)
-            await link.left()
+@on_each_loop
+async def test_the_end_closes_all_connections_those_in_use_too() -> None:
+    async def handle(link: Link) -> None:
+        _, body = await link.request()
+        if body == b"stay":
+            requested.set()
+        else:
+            await link.send(HELLO)
+        await link.left()
 
-        requested = asyncio.Event()
-        async with provider(handle) as made:
-            async with Client.opened() as client:
-                call = asyncio.create_task(client.fetch(outgoing(made, b"stay")))
-                await asyncio.gather(*(client.fetch(outgoing(made)) for _ in range(5)))
-                await requested.wait()
-            with pytest.raises(UmgError) as caught:
-                await call
-            assert caught.value.name == "UPSTREAM_CUT"
-
-    run(main())
+    requested = asyncio.Event()
+    async with provider(handle) as made:
+        async with Client.opened() as client:
+            call = asyncio.create_task(client.fetch(outgoing(made, b"stay")))
+            await asyncio.gather(*(client.fetch(outgoing(made)) for _ in range(5)))
+            await requested.wait()
+        with pytest.raises(UmgError) as caught:
+            await call
+        assert caught.value.name == "UPSTREAM_CUT"
 
 
 TURNS = range(24)
@@ -343,6 +296,7 @@ TURNS = range(24)
 
 
 @pytest.mark.parametrize("secure", [False, True], ids=["plain", "over TLS"])
+@each_loop
 def test_a_caller_that_leaves_at_any_moment_leaves_nothing_open(secure: bool, run: Run) -> None:
     theirs, ours = trust("localhost") if secure else (None, None)
 
@@ -361,6 +315,7 @@ def test_a_caller_that_leaves_at_any_moment_leaves_nothing_open(secure: bool, ru
 
 
 @pytest.mark.parametrize("secure", [False, True], ids=["plain", "over TLS"])
+@each_loop
 def test_the_end_at_any_moment_leaves_nothing_open(secure: bool, run: Run) -> None:
     theirs, ours = trust("localhost") if secure else (None, None)
 
@@ -408,64 +363,43 @@ TRUST = [
 
 
 @pytest.mark.parametrize("case", TRUST, ids=lambda case: case.id)
-def test_a_provider_over_tls_is_verified_by_its_certificate(case: Trust, run: Run) -> None:
+@on_each_loop
+async def test_a_provider_over_tls_is_verified_by_its_certificate(case: Trust) -> None:
     theirs, ours = trust(case.issued)
     if not case.believed:
         ours = ssl.create_default_context()
 
-    async def main() -> None:
-        async with provider(answering(chunked()), tls=theirs) as made, Client.opened() as client:
-            for size in (2, 20 << 20):
-                call = outgoing(made, b"x" * size, tls=ours)
-                if case.reached:
-                    assert (await client.fetch(call)).body == b"hello"
-                    assert len(made.links) == 1
-                else:
-                    assert await refused(client, call) == ("UPSTREAM_UNREACHABLE", {})
-            # another channel need not trust the same authority
-            assert await refused(client, outgoing(made)) == ("UPSTREAM_UNREACHABLE", {})
-
-    run(main())
-
-
-def test_a_plain_provider_is_not_reached_by_tls(run: Run) -> None:
-    async def main() -> None:
-        async def handle(link: Link) -> None:
-            await link.reader.read(1)
-            await link.send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-
-        async with provider(handle) as made, Client.opened() as client:
-            call = outgoing(made, url=made.url.replace("http:", "https:"))
-            assert await refused(client, call) == ("UPSTREAM_UNREACHABLE", {})
-
-    run(main())
+    async with provider(answering(chunked()), tls=theirs) as made, Client.opened() as client:
+        for size in (2, 20 << 20):
+            call = outgoing(made, b"x" * size, tls=ours)
+            if case.reached:
+                assert (await client.fetch(call)).body == b"hello"
+                assert len(made.links) == 1
+            else:
+                assert await refused(client, call) == ("UPSTREAM_UNREACHABLE", {})
+        # another channel need not trust the same authority
+        assert await refused(client, outgoing(made)) == ("UPSTREAM_UNREACHABLE", {})
 
 
 # --- names
 
 
-def test_concurrent_lookups_of_a_name_are_one_and_its_addresses_are_rotated(run: Run) -> None:
-    async def main() -> None:
-        names = DnsCache()
-        found = await asyncio.gather(*(names.addresses("localhost", 80) for _ in range(4)))
-        assert {address for addresses in found for address in addresses} == set(found[0])
-        assert [addresses[0] for addresses in found] == [found[0][turn % len(found[0])] for turn in range(4)]
-        await names.close()
-
-    run(main())
+@on_each_loop
+async def test_concurrent_lookups_of_a_name_are_one_and_its_addresses_are_rotated() -> None:
+    names = DnsCache()
+    found = await asyncio.gather(*(names.addresses("localhost", 80) for _ in range(4)))
+    assert {address for addresses in found for address in addresses} == set(found[0])
+    assert [addresses[0] for addresses in found] == [found[0][turn % len(found[0])] for turn in range(4)]
+    await names.close()
 
 
-def test_a_name_that_is_not_found_is_resolved_again(run: Run) -> None:
-    async def main() -> None:
-        names = DnsCache()
-        for _ in range(2):
-            found = await asyncio.gather(
-                *(names.addresses("nobody.invalid", 80) for _ in range(3)), return_exceptions=True
-            )
-            assert all(isinstance(error, OSError) for error in found)
-        left = asyncio.create_task(names.addresses("nobody.invalid", 80))
-        await asyncio.sleep(0)
-        left.cancel()
-        await names.close()
-
-    run(main())
+@on_each_loop
+async def test_a_name_that_is_not_found_is_resolved_again() -> None:
+    names = DnsCache()
+    for _ in range(2):
+        found = await asyncio.gather(*(names.addresses("nobody.invalid", 80) for _ in range(3)), return_exceptions=True)
+        assert all(isinstance(error, OSError) for error in found)
+    left = asyncio.create_task(names.addresses("nobody.invalid", 80))
+    await asyncio.sleep(0)
+    left.cancel()
+    await names.close()

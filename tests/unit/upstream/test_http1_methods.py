@@ -2,13 +2,21 @@
 
 import asyncio
 import math
-import resource
 from dataclasses import dataclass
 
 import pytest
-import uvloop
 
-from tests.support.providers.raw import HELLO, LINE, PATIENT, Link, Run, answering, outgoing, provider, sized
+from tests.support.providers.raw import (
+    HELLO,
+    LINE,
+    PATIENT,
+    Link,
+    answering,
+    on_each_loop,
+    outgoing,
+    provider,
+    sized,
+)
 from umg_grpc.base.errors import UmgError
 from umg_grpc.upstream.http.provider_connection import MAX_TEMPLATES, HttpChannel
 from umg_grpc.upstream.http.provider_endpoints import ProviderEndpoint, RotatingEndpoints
@@ -17,12 +25,6 @@ from umg_grpc.upstream.http1.request import Request
 from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.text_format_interface import UpstreamRequest
-
-
-@pytest.fixture(params=[asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
-def run(request: pytest.FixtureRequest) -> Run:
-    chosen: Run = request.param
-    return chosen
 
 
 @dataclass(frozen=True)
@@ -43,114 +45,76 @@ REQUESTS = [
 
 
 @pytest.mark.parametrize("case", REQUESTS, ids=lambda case: case.id)
-def test_only_a_request_with_a_body_or_of_post_has_a_length(case: Sent, run: Run) -> None:
-    async def main() -> None:
-        seen: list[tuple[bytes, bytes]] = []
+@on_each_loop
+async def test_only_a_request_with_a_body_or_of_post_has_a_length(case: Sent) -> None:
+    seen: list[tuple[bytes, bytes]] = []
 
-        async def handle(link: Link) -> None:
-            seen.append(await link.request())
-            await link.send(LINE + b"Content-Length: 5\r\n\r\n" if case.method == "HEAD" else HELLO)
-            await link.left()
+    async def handle(link: Link) -> None:
+        seen.append(await link.request())
+        await link.send(LINE + b"Content-Length: 5\r\n\r\n" if case.method == "HEAD" else HELLO)
+        await link.left()
 
-        async with provider(handle) as made, Client.opened() as client:
-            answer = await client.fetch(outgoing(made, case.body, method=case.method, head_lines=b"x-trace: 1\r\n"))
-        [(head, body)] = seen
-        lines = head.decode().removesuffix("\r\n\r\n").split("\r\n")
-        lengths = [line.partition(": ")[2] for line in lines if line.lower().startswith("content-length")]
-        assert (lines[0], body) == (f"{case.method} /v1/x HTTP/1.1", case.body)
-        assert lengths == ([] if case.length is None else [case.length])
-        assert lines[-1] == "x-trace: 1"
-        assert (answer.status, answer.body) == (200, b"" if case.method == "HEAD" else b"hello")
-
-    run(main())
+    async with provider(handle) as made, Client.opened() as client:
+        answer = await client.fetch(outgoing(made, case.body, method=case.method, head_lines=b"x-trace: 1\r\n"))
+    [(head, body)] = seen
+    lines = head.decode().removesuffix("\r\n\r\n").split("\r\n")
+    lengths = [line.partition(": ")[2] for line in lines if line.lower().startswith("content-length")]
+    assert (lines[0], body) == (f"{case.method} /v1/x HTTP/1.1", case.body)
+    assert lengths == ([] if case.length is None else [case.length])
+    assert lines[-1] == "x-trace: 1"
+    assert (answer.status, answer.body) == (200, b"" if case.method == "HEAD" else b"hello")
 
 
-def test_the_answer_to_head_has_the_headers_of_a_body_of_any_size(run: Run) -> None:
-    async def main() -> None:
-        huge = b"%bContent-Length: %d\r\nContent-Encoding: gzip\r\n\r\n" % (LINE, 10 * MAX_RESPONSE_BYTES)
-        async with provider(answering(huge)) as made, Client.opened() as client:
-            for _ in range(2):
-                answer = await client.fetch(outgoing(made, b"", method="HEAD"))
-                assert (answer.headers["content-length"], answer.body) == (str(10 * MAX_RESPONSE_BYTES), b"")
-
-    run(main())
+@on_each_loop
+async def test_the_answer_to_head_has_the_headers_of_a_body_of_any_size() -> None:
+    huge = b"%bContent-Length: %d\r\nContent-Encoding: gzip\r\n\r\n" % (LINE, 10 * MAX_RESPONSE_BYTES)
+    async with provider(answering(huge)) as made, Client.opened() as client:
+        for _ in range(2):
+            answer = await client.fetch(outgoing(made, b"", method="HEAD"))
+            assert (answer.headers["content-length"], answer.body) == (str(10 * MAX_RESPONSE_BYTES), b"")
 
 
-def test_a_connection_serves_requests_of_several_methods(run: Run) -> None:
-    async def main() -> None:
-        async with provider(answering(HELLO)) as made, Client.opened() as client:
-            for method in ("GET", "POST", "DELETE", "GET"):
-                assert (await client.fetch(outgoing(made, b"", method=method))).body == b"hello"
-            assert len(made.links) == 1
-
-    run(main())
+@on_each_loop
+async def test_a_connection_serves_requests_of_several_methods() -> None:
+    async with provider(answering(HELLO)) as made, Client.opened() as client:
+        for method in ("GET", "POST", "DELETE", "GET"):
+            assert (await client.fetch(outgoing(made, b"", method=method))).body == b"hello"
+        assert len(made.links) == 1
 
 
 @pytest.mark.parametrize("status", [b"201 Created", b"202 Accepted", b"206 Partial Content"])
-def test_a_success_of_any_status_is_whole_or_an_error(status: bytes, run: Run) -> None:
-    async def main() -> None:
-        head, long = b"HTTP/1.1 %b\r\n" % status, b"x" * (1 << 20)
-        async with provider(answering(sized(long, head))) as made, Client.opened() as client:
-            assert (await client.fetch(outgoing(made))).body == long
-            exchange = await client.open(outgoing(made))
-            assert b"".join([chunk async for chunk in exchange.chunks()]) == long
-            exchange.close()
-        cut = sized(long, head)[:-1]
-        async with provider(answering(cut, then="close")) as made, Client.opened() as client:
-            with pytest.raises(UmgError, match="before the response was complete"):
-                await client.fetch(outgoing(made))
-
-    run(main())
+@on_each_loop
+async def test_a_success_of_any_status_is_whole_or_an_error(status: bytes) -> None:
+    head, long = b"HTTP/1.1 %b\r\n" % status, b"x" * (1 << 20)
+    async with provider(answering(sized(long, head))) as made, Client.opened() as client:
+        assert (await client.fetch(outgoing(made))).body == long
+        exchange = await client.open(outgoing(made))
+        assert b"".join([chunk async for chunk in exchange.chunks()]) == long
+        exchange.close()
+    cut = sized(long, head)[:-1]
+    async with provider(answering(cut, then="close")) as made, Client.opened() as client:
+        with pytest.raises(UmgError, match="before the response was complete"):
+            await client.fetch(outgoing(made))
 
 
-def test_an_unexpected_success_of_a_stream_is_read_no_further_than_an_error(run: Run) -> None:
-    async def main() -> None:
-        endless = (
-            b"HTTP/1.1 202 Accepted\r\nTransfer-Encoding: chunked\r\n\r\n" + b"ffff\r\n%b\r\n" % (b"x" * 0xFFFF) * 99
-        )
-        async with provider(answering(endless)) as made, Client.opened() as client:
-            exchange = await client.open(outgoing(made))
-            assert (await exchange.refusal()).startswith(b"xxx")
-            assert exchange.response.size < len(endless)
-            exchange.close()
-
-    run(main())
+@on_each_loop
+async def test_an_unexpected_success_of_a_stream_is_read_no_further_than_an_error() -> None:
+    endless = b"HTTP/1.1 202 Accepted\r\nTransfer-Encoding: chunked\r\n\r\n" + b"ffff\r\n%b\r\n" % (b"x" * 0xFFFF) * 99
+    async with provider(answering(endless)) as made, Client.opened() as client:
+        exchange = await client.open(outgoing(made))
+        assert (await exchange.refusal()).startswith(b"xxx")
+        assert exchange.response.size < len(endless)
+        exchange.close()
 
 
-def test_a_download_of_200_mb_takes_little_memory(run: Run) -> None:
-    async def main() -> None:
-        size, part = 200 << 20, b"x" * (1 << 20)
-
-        async def handle(link: Link) -> None:
-            await link.request()
-            await link.send(LINE + b"Content-Length: %d\r\n\r\n" % size)
-            for _ in range(size // len(part)):
-                await link.send(part)
-            await link.left()
-
-        async with provider(handle) as made, Client.opened() as client:
-            before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-            exchange = await client.open(outgoing(made, b"", method="GET"))
-            received = 0
-            async for chunk in exchange.chunks():
-                received += len(chunk)
-            exchange.close()
-            assert received == size
-            assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20 << 10
-
-    run(main())
-
-
-def test_a_connection_is_made_to_the_given_addresses_only(run: Run) -> None:
-    async def main() -> None:
-        async with provider(answering(HELLO)) as made, Client.opened() as client:
-            addresses = await asyncio.get_running_loop().getaddrinfo("127.0.0.1", int(made.url.split(":")[2][:-5]))
-            call = outgoing(made, b"", url="http://nowhere.invalid/v1/x", method="GET", addresses=addresses[:1])
-            assert (await client.fetch(call)).body == b"hello"
-            assert (await client.fetch(call)).body == b"hello"
-            assert len(made.links) == 1
-
-    run(main())
+@on_each_loop
+async def test_a_connection_is_made_to_the_given_addresses_only() -> None:
+    async with provider(answering(HELLO)) as made, Client.opened() as client:
+        addresses = await asyncio.get_running_loop().getaddrinfo("127.0.0.1", int(made.url.split(":")[2][:-5]))
+        call = outgoing(made, b"", url="http://nowhere.invalid/v1/x", method="GET", addresses=addresses[:1])
+        assert (await client.fetch(call)).body == b"hello"
+        assert (await client.fetch(call)).body == b"hello"
+        assert len(made.links) == 1
 
 
 async def test_the_head_of_similar_requests_is_encoded_once_and_few_heads_are_kept() -> None:

@@ -3,54 +3,29 @@
 import asyncio
 import gc
 import ssl
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from functools import cache
 
 import pytest
 import trustme
-import uvloop
 
 from tests.support.providers.raw import (
     PATIENT,
     HandleConnection,
     Link,
     Run,
+    Send,
     answering,
     chunked,
+    each_loop,
+    each_way,
     failed,
+    on_each_loop,
     outgoing,
     provider,
 )
 from umg_grpc.base.errors import Failure
 from umg_grpc.upstream.http1.client import Client
-from umg_grpc.upstream.http1.request import OutgoingRequest
-
-Send = Callable[[Client, OutgoingRequest], Awaitable[bytes]]
-
-
-async def fetch(client: Client, call: OutgoingRequest) -> bytes:
-    return (await client.fetch(call)).body
-
-
-async def stream(client: Client, call: OutgoingRequest) -> bytes:
-    answer = await client.open(call)
-    try:
-        return b"".join([chunk async for chunk in answer.chunks()])
-    finally:
-        answer.close()
-
-
-@pytest.fixture(params=[asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
-def run(request: pytest.FixtureRequest) -> Run:
-    chosen: Run = request.param
-    return chosen
-
-
-@pytest.fixture(params=[fetch, stream], ids=["whole", "streamed"])
-def send(request: pytest.FixtureRequest) -> Send:
-    chosen: Send = request.param
-    return chosen
 
 
 @dataclass
@@ -114,58 +89,54 @@ WAYS = [
 ]
 
 
+@each_way
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.id)
-def test_calls_go_through_the_proxy_with_its_credentials_and_use_a_connection_again(
-    way: Way, send: Send, run: Run
-) -> None:
+@on_each_loop
+async def test_calls_go_through_the_proxy_with_its_credentials_and_use_a_connection_again(way: Way, send: Send) -> None:
     theirs, ours = trust()
 
-    async def main() -> None:
-        seen: list[bytes] = []
+    seen: list[bytes] = []
 
-        async def handle(link: Link) -> None:
-            while True:
-                head, _ = await link.request()
-                seen.append(head)
-                await link.send(chunked())
+    async def handle(link: Link) -> None:
+        while True:
+            head, _ = await link.request()
+            seen.append(head)
+            await link.send(chunked())
 
-        relay = Relay()
-        async with (
-            provider(handle, tls=theirs if way.secure else None) as made,
-            provider(relay.handle, tls=theirs if way.secure_proxy else None) as proxy,
-            Client.opened() as client,
-        ):
-            call = outgoing(made, tls=ours, proxy=through(proxy.url, "me:p%40ss@"))
-            for _ in range(2):
-                assert await send(client, call) == b"hello"
-            host = made.url.partition("://")[2].partition("/")[0]
-            [head] = relay.heads
-            lines = head.decode().split("\r\n")
-            assert lines[:2] == [
-                f"CONNECT {host} HTTP/1.1" if way.secure else f"POST {made.url} HTTP/1.1",
-                f"Host: {host}",
-            ]
-            assert "Proxy-Authorization: Basic bWU6cEBzcw==" in lines
-            assert len(seen) == 2
-            assert seen[0].startswith(b"POST /v1/x HTTP/1.1\r\n" if way.secure else f"POST {made.url} ".encode())
-            assert (b"Proxy-Authorization" in seen[0]) is not way.secure
-
-    run(main())
+    relay = Relay()
+    async with (
+        provider(handle, tls=theirs if way.secure else None) as made,
+        provider(relay.handle, tls=theirs if way.secure_proxy else None) as proxy,
+        Client.opened() as client,
+    ):
+        call = outgoing(made, tls=ours, proxy=through(proxy.url, "me:p%40ss@"))
+        for _ in range(2):
+            assert await send(client, call) == b"hello"
+        host = made.url.partition("://")[2].partition("/")[0]
+        [head] = relay.heads
+        lines = head.decode().split("\r\n")
+        assert lines[:2] == [
+            f"CONNECT {host} HTTP/1.1" if way.secure else f"POST {made.url} HTTP/1.1",
+            f"Host: {host}",
+        ]
+        assert "Proxy-Authorization: Basic bWU6cEBzcw==" in lines
+        assert len(seen) == 2
+        assert seen[0].startswith(b"POST /v1/x HTTP/1.1\r\n" if way.secure else f"POST {made.url} ".encode())
+        assert (b"Proxy-Authorization" in seen[0]) is not way.secure
 
 
-def test_a_provider_behind_a_proxy_is_verified_by_its_certificate(send: Send, run: Run) -> None:
+@each_way
+@on_each_loop
+async def test_a_provider_behind_a_proxy_is_verified_by_its_certificate(send: Send) -> None:
     theirs, _ = trust()
 
-    async def main() -> None:
-        async with (
-            provider(answering(chunked()), tls=theirs) as made,
-            provider(Relay().handle) as proxy,
-            Client.opened() as client,
-        ):
-            error = await failed(send(client, outgoing(made, proxy=through(proxy.url))))
-            assert (error.name, error.failure) == ("UPSTREAM_UNREACHABLE", Failure.NOT_SENT)
-
-    run(main())
+    async with (
+        provider(answering(chunked()), tls=theirs) as made,
+        provider(Relay().handle) as proxy,
+        Client.opened() as client,
+    ):
+        error = await failed(send(client, outgoing(made, proxy=through(proxy.url))))
+        assert (error.name, error.failure) == ("UPSTREAM_UNREACHABLE", Failure.NOT_SENT)
 
 
 @dataclass(frozen=True)
@@ -210,30 +181,30 @@ REFUSED = [
 ]
 
 
+@each_way
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.id)
-def test_a_tunnel_that_is_not_made_sends_the_provider_nothing(case: Refused, send: Send, run: Run) -> None:
+@on_each_loop
+async def test_a_tunnel_that_is_not_made_sends_the_provider_nothing(case: Refused, send: Send) -> None:
     connect = 0.1 if case.reason == "UPSTREAM_TIMEOUT" else 10
 
-    async def main() -> None:
-        async with Client.opened() as client, provider(case.handle) as proxy:
-            deadlines = replace(PATIENT, connect=connect)
-            call = outgoing(proxy, url="https://provider.example/v1", proxy=through(proxy.url), deadlines=deadlines)
-            for _ in range(2):
-                error = await failed(send(client, call))
-                assert (error.name, error.failure) == (case.reason, case.failure)
-
-    run(main())
+    async with Client.opened() as client, provider(case.handle) as proxy:
+        deadlines = replace(PATIENT, connect=connect)
+        call = outgoing(proxy, url="https://provider.example/v1", proxy=through(proxy.url), deadlines=deadlines)
+        for _ in range(2):
+            error = await failed(send(client, call))
+            assert (error.name, error.failure) == (case.reason, case.failure)
 
 
-def test_a_proxy_that_is_not_there_is_unreachable(send: Send, run: Run) -> None:
-    async def main() -> None:
-        async with provider(answering(chunked())) as made, Client.opened() as client:
-            error = await failed(send(client, outgoing(made, proxy="http://127.0.0.1:1")))
-            assert (error.name, error.failure) == ("UPSTREAM_UNREACHABLE", Failure.NOT_SENT)
+@each_way
+@on_each_loop
+async def test_a_proxy_that_is_not_there_is_unreachable(send: Send) -> None:
+    async with provider(answering(chunked())) as made, Client.opened() as client:
+        error = await failed(send(client, outgoing(made, proxy="http://127.0.0.1:1")))
+        assert (error.name, error.failure) == ("UPSTREAM_UNREACHABLE", Failure.NOT_SENT)
 
-    run(main())
 
-
+@each_way
+@each_loop
 def test_a_caller_that_leaves_at_any_moment_leaves_no_tunnel_open(send: Send, run: Run) -> None:
     theirs, ours = trust()
 
