@@ -10,7 +10,6 @@ from typing import Any
 
 Json = dict[str, Any]
 
-BASE_PATHS = ("/api/v3",)
 TASKS, IMAGES = "/contents/generations/tasks", "/images/generations"
 TASK_MEMBERS: Mapping[str, type] = {
     **dict.fromkeys(("model", "safety_identifier", "callback_url", "service_tier", "resolution", "ratio"), str),

@@ -117,3 +117,23 @@ reset_after_content = _reset_after({"role": "assistant", "content": "half"})
 async def scripted(name: str, *scripts: Script) -> AsyncGenerator[Scripted, None]:
     async with serve_provider(Scripted(name, list(scripts) or [succeed])) as provider:
         yield provider
+
+
+def waiting_for(gate: asyncio.Event, script: Script) -> Script:
+    """Return the script that answers by another one, once the gate is open."""
+
+    async def answer_late(request: web.Request, provider: Scripted) -> web.StreamResponse:
+        await gate.wait()
+        return await script(request, provider)
+
+    return answer_late
+
+
+def opening(gate: asyncio.Event, script: Script) -> Script:
+    """Return the script that opens the gate, and answers by another one."""
+
+    async def answer_after(request: web.Request, provider: Scripted) -> web.StreamResponse:
+        gate.set()
+        return await script(request, provider)
+
+    return answer_after

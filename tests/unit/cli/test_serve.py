@@ -308,19 +308,6 @@ async def test_a_missing_variable_stops_the_start_with_file_and_line(setting: Se
     assert "PROVIDER_KEY" in err
 
 
-@pytest.mark.parametrize("flag", ["--http", "--grpc"])
-async def test_a_second_gateway_on_a_port_ends_and_names_the_port(setting: Setting, flag: str) -> None:
-    async with serve(setting.data, "--config", str(setting.config), environment=ENVIRONMENT) as served:
-        taken = served.http.removeprefix("http://") if flag == "--http" else served.grpc
-        other = {"--http": "127.0.0.1:0", "--grpc": "127.0.0.1:0", flag: taken}
-        arguments = [part for pair in other.items() for part in pair]
-        config = ("--config", str(setting.config), "--data", str(setting.data))
-        code, _, err = await run("serve", *arguments, *config, environment=ENVIRONMENT)
-        assert code == 1
-        assert taken.rpartition(":")[2] in err
-        assert "Traceback" not in err
-
-
 def _children(pid: int) -> list[int]:
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 

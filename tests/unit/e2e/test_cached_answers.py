@@ -20,6 +20,7 @@ from tests.support.providers.scripted import (
     start_stream,
     status,
     succeed,
+    waiting_for,
 )
 from tests.unit.e2e.test_survival import CHAT, World, world
 from umg_grpc.access.api_keys import ApiKeys
@@ -35,10 +36,7 @@ CACHED = "models: {m: {cache: 1h}}\n"
 class GatedProvider:
     def __init__(self) -> None:
         self.open = asyncio.Event()
-
-    async def reply(self, request: web.Request, made: Scripted) -> web.StreamResponse:
-        await self.open.wait()
-        return await succeed(request, made)
+        self.reply = waiting_for(self.open, succeed)
 
     async def answer_large(self, request: web.Request, made: Scripted) -> web.StreamResponse:
         """Send a large stream, of which only the end waits for `open`."""

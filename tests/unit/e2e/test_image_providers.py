@@ -15,7 +15,6 @@ from tests.support.gateways import KEY, Running, running
 from tests.support.providers.images.image_file_texts import png, text_of
 from tests.support.providers.server import KEY as PROVIDER_KEY
 from tests.support.providers.server import FakeProvider, serve_provider
-from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.knowledge.families.image_model_rules import IMAGE_MODELS
 from umg_grpc.v1 import pb, rpc
 
@@ -100,54 +99,6 @@ async def test_every_model_streams_bytes(served: Served, model: str) -> None:
     assert kinds == ["started", "completed", "finished"]
     assert events[1].completed.image.data
     assert events[2].finished.result.usage.image_count == 1
-
-
-async def test_several_images_are_counted(served: Served) -> None:
-    result = (await served.make("famG-3-pro-image-preview", n=3)).result
-    assert (len(result.images), result.usage.image_count, result.usage.output_tokens) == (3, 3, 3 * 1290)
-    result = (
-        await served.make(
-            "imgA-4-0-250828",
-            prompt="a [[some]]",
-            sequential_image_generation=pb.SEQUENTIAL_IMAGE_GENERATION_AUTO,
-        )
-    ).result
-    assert (len(result.images), result.usage.image_count) == (2, 2)
-
-
-@dataclass(frozen=True)
-class Refused:
-    model: str
-    prompt: str
-    reason: str
-    code: grpc.StatusCode
-
-
-INVALID, EXHAUSTED = grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.RESOURCE_EXHAUSTED
-REFUSED = [
-    *(
-        Refused(model, "[[blocked]]", "CONTENT_BLOCKED", INVALID)
-        for model in ("famG-2.5-flash-image", "imgA-4-0-250828", "imgC-1", "imgD-plus")
-    ),
-    *(
-        Refused(model, "[[limited]]", "UPSTREAM_RATE_LIMITED", EXHAUSTED)
-        for model in ("imgA-4-0-250828", "imgC-1", "imgD-plus")
-    ),
-    Refused("imgA-4-0-250828", "[[none]]", "CONTENT_BLOCKED", INVALID),
-    Refused("imgD-plus", "[[200]]", "CONTENT_BLOCKED", INVALID),
-]
-
-
-@pytest.mark.parametrize("case", REFUSED, ids=lambda case: f"{case.model}: {case.prompt}")
-async def test_a_providers_refusal_reaches_the_caller(served: Served, case: Refused) -> None:
-    for call in (served.make, served.stream):
-        with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await call(case.model, prompt=case.prompt)
-        error = from_rpc(caught.value)
-        assert (error.name, caught.value.code()) == (case.reason, case.code)
-        assert PROVIDER_KEY not in error.message
-    for provider in served.providers.values():
-        provider.refusals.clear()
 
 
 async def test_fields_that_a_provider_does_not_take_are_listed(served: Served) -> None:

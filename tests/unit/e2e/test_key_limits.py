@@ -197,17 +197,6 @@ async def test_a_grpc_caller_gets_the_status_the_limit_and_the_headers(sandbox: 
     assert error.retry_after is None
 
 
-async def test_two_gateways_that_share_a_redis_admit_the_limit_together(
-    tmp_path: Path, redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    make_patient(monkeypatch)
-    config = f"{SANDBOX}\nredis: {redis_server.url}\n"
-    async with running(config, tmp_path) as one, running(config, tmp_path) as other, aiohttp.ClientSession() as session:
-        key = await new_key(one, rpm=6, tpm=100_000, most=100)
-        answers = [await post(session, gateway, key, model=MODEL) for _ in range(6) for gateway in (one, other)]
-    assert [status for status, _ in answers].count(200) == 6, answers
-
-
 async def test_of_many_concurrent_calls_two_gateways_admit_exactly_the_requests_of_a_minute(
     tmp_path: Path, redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,7 +14,7 @@ import pytest
 from aiohttp import web
 
 from tests.support.providers.images.image_file_texts import png
-from tests.support.providers.scripted import Script, Scripted, chunk, start_stream, status, succeed
+from tests.support.providers.scripted import Scripted, chunk, start_stream, status, succeed, waiting_for
 from tests.unit.e2e.test_survival import World, world
 from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.service.pipeline import early_response_headers
@@ -146,16 +146,6 @@ async def test_a_caller_that_leaves_while_it_waits_stops_the_provider(face: Face
             assert response.status == 200
         async with asyncio.timeout(SECONDS):
             await made["a"].calls[0].left.wait()
-
-
-def waiting_for(gate: asyncio.Event, script: Script) -> Script:
-    """Return the script that answers by another one, once the gate is open."""
-
-    async def answer_late(request: web.Request, provider: Scripted) -> web.StreamResponse:
-        await gate.wait()
-        return await script(request, provider)
-
-    return answer_late
 
 
 ERRORS = {

@@ -12,8 +12,8 @@ from google import genai
 from google.genai import errors as genai_errors
 from openai import AsyncOpenAI
 
-from tests.support.providers.scripted import status, succeed
-from tests.unit.e2e.test_slow_starts import FACES, QUICK, SECONDS, USER, Gate, answer, waiting_for
+from tests.support.providers.scripted import status, succeed, waiting_for
+from tests.unit.e2e.test_slow_starts import FACES, QUICK, SECONDS, USER, Gate, answer
 from tests.unit.e2e.test_survival import World, world
 
 pytestmark = [

@@ -18,6 +18,7 @@ from tests.support.providers.scripted import (
     Script,
     Scripted,
     chunk,
+    opening,
     reset_after_content,
     reset_after_start,
     scripted,
@@ -25,6 +26,7 @@ from tests.support.providers.scripted import (
     start_stream,
     status,
     succeed,
+    waiting_for,
 )
 
 CHAT = "/v1/chat/completions"
@@ -252,15 +254,8 @@ async def test_a_slow_call_is_hedged_on_a_second_channel(tmp_path: Path, stream:
 
 async def test_a_refusal_of_the_hedge_does_not_end_the_first_attempt(tmp_path: Path) -> None:
     gate = asyncio.Event()
-
-    async def later(request: web.Request, made: Scripted) -> web.StreamResponse:
-        await gate.wait()
-        return await succeed(request, made)
-
-    async def refuses(request: web.Request, made: Scripted) -> web.StreamResponse:
-        gate.set()
-        return await status(400)(request, made)
-
+    later = waiting_for(gate, succeed)
+    refuses = opening(gate, status(400))
     async with world(tmp_path, {"a": [later], "b": [refuses]}, rest="models: {m: {hedge: 0.05}}\n") as made:
         assert (await made.generate()).text == "a"
         assert made.counts == {"a": 1, "b": 1}
@@ -268,15 +263,7 @@ async def test_a_refusal_of_the_hedge_does_not_end_the_first_attempt(tmp_path: P
 
 async def test_a_hedged_call_fails_by_its_last_failure(tmp_path: Path) -> None:
     gate = asyncio.Event()
-
-    async def fails_later(request: web.Request, made: Scripted) -> web.StreamResponse:
-        await gate.wait()
-        return await status(400)(request, made)
-
-    async def fails(request: web.Request, made: Scripted) -> web.StreamResponse:
-        gate.set()
-        return await status(500)(request, made)
-
+    fails_later, fails = waiting_for(gate, status(400)), opening(gate, status(500))
     rest = "models: {m: {hedge: 0.05}}\nretries: {repeats: 0}\n"
     async with world(tmp_path, {"a": [fails_later], "b": [fails]}, rest=rest) as made:
         answered = await made.generate()
@@ -295,10 +282,7 @@ async def test_a_stream_without_output_counts_as_slow(tmp_path: Path) -> None:
 
 async def test_a_channel_at_its_concurrency_limit_is_called_after_the_others_failed(tmp_path: Path) -> None:
     gate = asyncio.Event()
-
-    async def later(request: web.Request, made: Scripted) -> web.StreamResponse:
-        await gate.wait()
-        return await succeed(request, made)
+    later = waiting_for(gate, succeed)
 
     async def fails(request: web.Request, made: Scripted) -> web.StreamResponse:
         asyncio.get_running_loop().call_later(0.02, gate.set)  # before the failed channel is called again
@@ -391,11 +375,7 @@ def taken(made: World, name: str = "a") -> int:
 @pytest.mark.parametrize("first", ["stalls", "fails later"])
 async def test_a_cancelled_hedged_call_releases_all_its_slots(tmp_path: Path, first: str, stream: bool) -> None:
     fail = asyncio.Event()
-
-    async def fails_later(request: web.Request, made: Scripted) -> web.StreamResponse:
-        await fail.wait()
-        return await status(500)(request, made)
-
+    fails_later = waiting_for(fail, status(500))
     scripts: dict[str, Sequence[Script]] = {"a": [stall if first == "stalls" else fails_later], "b": [stall]}
     more = dict.fromkeys("ab", "concurrency: 3")
     async with world(tmp_path, scripts, more, rest="models: {m: {hedge: 0.05}}\n") as made:
@@ -418,11 +398,7 @@ async def test_a_cancelled_hedged_call_releases_all_its_slots(tmp_path: Path, fi
 
 async def test_a_hedge_sends_the_same_fields_as_the_first_attempt(tmp_path: Path) -> None:
     gate = asyncio.Event()
-
-    async def later(request: web.Request, made: Scripted) -> web.StreamResponse:
-        await gate.wait()
-        return await succeed(request, made)
-
+    later = waiting_for(gate, succeed)
     rest = "models: {m: {hedge: 0.05}}\n"
     async with world(tmp_path, {"a": [later], "b": [succeed]}, {"b": "protocols: [messages]"}, rest=rest) as made:
         pending = asyncio.create_task(made.generate(body={"seed": 7}))

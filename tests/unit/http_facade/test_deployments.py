@@ -53,13 +53,6 @@ async def test_the_deployment_is_the_model(case: Call, face: Face) -> None:
     assert face.service.metadata[-1]["authorization"] == "Bearer umg-key"
 
 
-async def test_a_stream_of_a_deployment(face: Face) -> None:
-    body = {"messages": MESSAGES, "stream": True}
-    async with face.client.post(face.url(path_of("m")), json=body, headers=KEY) as answer:
-        assert (answer.status, answer.content_type) == (200, "text/event-stream")
-        assert (await answer.text()).endswith("data: [DONE]\n\n")
-
-
 @pytest.mark.parametrize("path", ["/openai/v1/chat/completions", "/openai/chat/completions", "/v1/chat/completions"])
 async def test_other_paths_take_the_model_of_the_body_and_the_same_key(path: str, face: Face) -> None:
     body = {"model": "m", "messages": MESSAGES}
@@ -82,7 +75,6 @@ BAD = [
     Bad("no object", path_of("m"), 400, "the body is not a JSON object", []),
     Bad("no deployment", "/openai/deployments/chat/completions", 404, "call /openai/deployments/{deployment}/chat/completions"),
     Bad("text completions", path_of("m", "completions"), 404, "the further deployments API, which this gateway does not serve"),
-    Bad("text completions", path_of("m", "completions"), 404, "further deployments API"),
     Bad("a slash too many", path_of("m") + "/", 404, "call /openai/deployments/m/chat/completions, without the slash"),
     Bad("a list of deployments", "/openai/deployments", 404, "further deployments API"),
 ]  # fmt: skip

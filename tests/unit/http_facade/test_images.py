@@ -181,10 +181,6 @@ async def test_a_broken_form_is_an_error_in_both_shapes(face: Face, content_type
     assert face.service.requests == []
 
 
-async def test_generations_take_no_forms(face: Face) -> None:
-    assert (await face.form(("model", "m"), path=GENERATIONS)).status == 415
-
-
 async def test_errors_name_the_field_as_the_caller_wrote_it(face: Face) -> None:
     picture = base64.b64encode(PNG).decode()
     content = [{"image": picture}, {"image": picture}, {"text": "p"}]

@@ -5,21 +5,16 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import grpc
 import pytest
 from aiohttp import web
 
 from tests.support.gateways import KEY, running
 from tests.support.gateways import channel as channel_of
 from tests.support.serving import serving
-from umg_grpc.base.errors import UmgError
-from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.service.operations.generate.text_pipeline import GenerationPipeline, TextStep
 from umg_grpc.service.operations.generate.text_request_encoder import GenerationAttempt, GenerationCall
-from umg_grpc.service.pipeline.base_pipeline import RequestStep
 from umg_grpc.service.pipeline.step_order import (
     ATTEMPTS,
-    GUARD_REQUEST,
     GUARD_RESPONSE,
     PIPELINE_STEPS,
     PRICE,
@@ -69,18 +64,10 @@ def test_a_pipeline_without_a_needed_step_is_not_built(case: Refused) -> None:
 
 
 class GuardedPipeline(GenerationPipeline):
-    """Pipeline of text with a guard of the request and one of the response, which wait as a service of guards would."""
-
-    def _request_steps(self) -> Mapping[Step, RequestStep[GenerationCall]]:
-        return {**super()._request_steps(), GUARD_REQUEST: self._guard_request}
+    """Pipeline of text with a guard of the response, which waits as a service of guards would."""
 
     def _response_steps(self) -> Mapping[Step, TextStep]:
         return {**super()._response_steps(), GUARD_RESPONSE: self._guard_response}
-
-    async def _guard_request(self, admitted: GenerationCall) -> None:
-        await asyncio.sleep(0)
-        if "secret" in admitted.request.messages[0].parts[0].text.text:
-            raise UmgError(pb.ERROR_REASON_CONTENT_BLOCKED, "the guard refuses the prompt")
 
     async def _guard_response(
         self, admitted: GenerationCall, attempt: GenerationAttempt, response: pb.GenerateResponse
@@ -95,38 +82,6 @@ def guarded(servicer: GenerationServicer) -> GuardedPipeline:
     """Return a pipeline with the parts of a servicer's own."""
     own = servicer._pipeline
     return GuardedPipeline(own._context, servicer._memory, own._stored_prompts)
-
-
-async def test_guards_run_at_their_places_in_the_list(tmp_path: Path) -> None:
-    async with running(SIMULATED, tmp_path) as gateway, grpc.aio.insecure_channel(gateway.grpc) as channel:
-        servicer = gateway.service._generation
-        servicer._pipeline = guarded(servicer)
-        stub = rpc.GenerationServiceStub(channel)
-
-        async def generate(prompt: str) -> pb.GenerateResponse:
-            message = pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text=prompt))])
-            request = pb.GenerateRequest(model="m", messages=[message])
-            return await stub.Generate(request, metadata=[("authorization", f"Bearer {KEY}")])  # type: ignore[misc]
-
-        answered = await generate("hello")
-        assert answered.candidates[0].message.parts[0].text.text == "[guarded]"
-        with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await generate("a secret")
-        assert from_rpc(caught.value).reason == pb.ERROR_REASON_CONTENT_BLOCKED
-        assert dict(caught.value.initial_metadata() or ()).get("x-umg-route") is None  # no attempt was made
-
-
-async def test_a_response_is_stored_as_its_guard_leaves_it(tmp_path: Path) -> None:
-    async with running(SIMULATED, tmp_path) as gateway, grpc.aio.insecure_channel(gateway.grpc) as channel:
-        servicer = gateway.service._generation
-        servicer._pipeline = guarded(servicer)
-        stub, metadata = rpc.GenerationServiceStub(channel), [("authorization", f"Bearer {KEY}")]
-        message = pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text="hello"))])
-        request = pb.GenerateRequest(model="m", messages=[message], store=True)
-        answered = await stub.Generate(request, metadata=metadata)
-        wanted = pb.GetStoredResponseRequest(response_id=answered.response_id)
-        stored = (await stub.GetStoredResponse(wanted, metadata=metadata)).response.response
-    assert [part.text.text for part in stored.candidates[0].message.parts] == ["[guarded]"]
 
 
 async def test_a_response_without_usage_is_charged_for_the_output_that_its_guard_saw(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from tests.support.providers.raw import Link, provider, sized
 from tests.support.providers.server import KEY, serve_provider
 from tests.support.providers.video_a import VideoObjectProvider
 from tests.support.providers.video_c import TaskApiProvider
-from tests.support.providers.video_server import FILE, GONE, Accepted, page
+from tests.support.providers.video_server import FILE, Accepted, page
 from tests.support.videos import IMAGE, PNG, image, opened_videos, submission
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.upstream.http.video_generation import HttpVideo
@@ -111,10 +111,6 @@ async def test_a_redirect_to_a_private_host_is_refused() -> None:
 @pytest.mark.parametrize(
     ("fault", "failure", "accepted"),
     [
-        (Accepted(), Failure.AMBIGUOUS, 1),
-        (Accepted(page(504)), Failure.AMBIGUOUS, 1),
-        (Accepted(page(200)), Failure.AMBIGUOUS, 1),
-        (page(502), Failure.AMBIGUOUS, 0),
         (page(404), Failure.AMBIGUOUS, 0),
         (web.Response(status=500, text='{"error":{"message":"x"}}'), Failure.AMBIGUOUS, 0),
         (web.Response(status=503, text='{"error":{"message":"x"}}'), Failure.TRANSIENT, 0),
@@ -203,18 +199,6 @@ async def test_a_key_that_was_replaced_is_no_end_of_its_tasks() -> None:
         assert (await polled(videos, old)).state == pb.VIDEO_TASK_STATE_QUEUED
 
 
-async def test_a_task_that_the_provider_does_not_have_is_an_error_of_its_own() -> None:
-    plan = ("running", GONE, "running")
-    async with serve_provider(VideoObjectProvider(plan=plan)) as made, opened_videos(f"{made.url}/v1", VID_A) as videos:
-        task, _ = await videos.submit(submission("sora-2"), SECONDS)
-        found = [(await videos.poll([task], SECONDS))[task.id] for _ in range(3)]
-    assert [status.name if isinstance(status, UmgError) else status.state for status in found] == [
-        RUNNING,
-        "OBJECT_NOT_FOUND",
-        RUNNING,
-    ]
-
-
 async def test_a_success_without_a_file_has_no_results() -> None:
     done = {"output": {"task_id": "t", "task_status": "SUCCEEDED"}}
     made = TaskApiProvider(query_faults=[web.json_response(done)])
@@ -222,15 +206,6 @@ async def test_a_success_without_a_file_has_no_results() -> None:
         task, _ = await videos.submit(submission("wan", duration_seconds=5), SECONDS)
         status = await polled(videos, task)
     assert (status.state, status.results) == (SUCCEEDED, ())
-
-
-async def test_an_address_that_expires_has_its_time() -> None:
-    made = TaskApiProvider(plan=["succeeded"])
-    async with serve_provider(made), opened_videos(made.url, VID_C) as videos:
-        task, _ = await videos.submit(submission("wan", duration_seconds=5), SECONDS)
-        [result] = (await polled(videos, task)).results
-    assert result.url == f"{made.url}/files/{task.id}.mp4"
-    assert result.url_expire_time is not None
 
 
 async def test_a_failed_query_leaves_the_task_as_it_is() -> None:
@@ -254,11 +229,6 @@ async def test_a_queued_task_is_cancelled() -> None:
         assert await videos.cancel(task, SECONDS)
         assert not await videos.cancel(ProviderTask(id="video_0", model="m"), SECONDS)
     assert made.cancelled == [task.id]
-
-
-async def test_a_provider_without_external_ids_finds_nothing() -> None:
-    async with opened_videos("http://127.0.0.1:9/v1", VID_A) as videos:
-        assert await videos.find(submission("sora-2"), SECONDS) is None
 
 
 async def test_media_at_addresses_are_fetched_under_the_guard() -> None:
