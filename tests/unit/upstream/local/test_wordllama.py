@@ -390,11 +390,11 @@ def test_no_text_is_refused_by_its_size_that_could_be_short_enough() -> None:
 
 LOADING = """
 import logging, sys
-from umg_grpc.base import logs
+from umg_grpc.base import gateway_log
 from umg_grpc.upstream.local.wordllama import LocalEmbedding, WordLlamaEngine
 assert not {"numpy", "wordllama", "tokenizers"} & set(sys.modules), "they come with the first call"
 if "configured" in sys.argv:
-    logs.configure("info", "json")
+    gateway_log.configure("info", "json")
 root = logging.getLogger()
 before = (list(root.handlers), root.level)
 from umg_grpc.upstream.local.wordllama.model import load
