@@ -30,7 +30,7 @@ class ReasoningPlan:
 
     sentences: int
     budget: int | None
-    """Maximum tokens of the reasoning by the request; None without a limit of its own."""
+    """Maximum tokens of the reasoning that the request states; None if it states none."""
     shown: bool
     """Whether the response has a reasoning part."""
     texts: bool

@@ -29,7 +29,7 @@ class AttemptProgress(msgspec.Struct, eq=False):
     """HTTP status; 0 before the response, and for upstreams that are not reached over HTTP."""
     request_id: str = ""
     refuses_changes: bool = False
-    """Whether changes by a gateway behind this one are refused: the caller is strict, that gateway does not know it."""
+    """Whether the call is refused if a gateway behind this one changes it: only this gateway got `x-umg-strict`."""
     affinity: bytes = b""
     """Affinity key of the call, by which a channel with several API keys selects one; empty to use them in turn."""
     stream_start: StreamStart | None = None

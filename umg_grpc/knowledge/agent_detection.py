@@ -31,7 +31,7 @@ class AgentRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     begins: str
     """Beginning of the value, in lower case; "" for any value."""
     is_library: bool = False
-    """Whether other programs make their calls by it, whose own headers therefore decide before it."""
+    """Whether programs call by this library: the headers of a program then decide before those of the library."""
     source: str
     as_of: str
 

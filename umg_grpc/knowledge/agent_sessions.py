@@ -22,7 +22,7 @@ class SessionHeader(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     header: str
     """Name in lower case."""
     names: Literal["session", "agent"]
-    """`session`: the session; `agent`: an agent within it, whose conversation is its own."""
+    """`session`: a session; `agent`: an agent within a session, with a conversation apart from the session's."""
     client: str
     source: str
     as_of: str

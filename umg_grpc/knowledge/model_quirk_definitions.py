@@ -261,15 +261,15 @@ class ChannelQuirks:
     by_protocol: Mapping[str, Quirks] = field(default_factory=lambda: MappingProxyType({}))
     """Protocol -> quirks, for requests that are translated into it."""
     written: Quirks = NO_QUIRKS
-    """The operator's own quirks, for requests that came in the provider's own format."""
+    """Quirks that the operator has set, for requests in the format of the provider."""
     certain: Mapping[str, Quirks] = field(default_factory=lambda: MappingProxyType({}))
-    """Protocol -> refusals of the channel's vendor that are certain, for requests that came in the provider's own
-    format: rows that are sure, and refusals after which calls of the last day were mended.
+    """Protocol -> certain refusals of the channel's vendor, for requests in the format of the provider: rows that are
+    sure, and refusals after which a repaired call succeeded on the last day.
     """
 
     def of(self, protocol: str, source_format: str) -> Quirks:
-        """Return the quirks for a request that is encoded as `protocol`. For one that came in this format
-        (`source_format`) they are the operator's own and the certain ones, since its body is otherwise sent as it came.
+        """Return the quirks for a request that is encoded as `protocol`. A body that came in this format
+        (`source_format`) is sent unchanged except for the operator's quirks and the certain ones.
         """
         if protocol == source_format:
             return self._same_format.get(protocol, self.written)

@@ -23,7 +23,7 @@ class _OtherModels(Struct, frozen=True):
     models: tuple[str, ...]
     prefixed: tuple[str, ...] = ()
     aliases: dict[str, str] = {}
-    """Aliases that the map's own gateway resolves, so that the provider does not know them."""
+    """Aliases that only the gateway of the cost map resolves: the provider does not have them."""
 
 
 class _OtherProvider(Struct, frozen=True):

@@ -50,7 +50,7 @@ class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     title: str
     kind: Kind
     vendor: str = ""
-    """Preset whose vendor this one is another platform of, with the same rules and prices; "" for one of its own."""
+    """Preset of the same vendor, with the same rules and prices, if this one is another platform; "" if it is not."""
     protocols: tuple[str, ...]
     """Wire formats, the preferred one first."""
     base_url: str

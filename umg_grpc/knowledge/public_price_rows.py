@@ -21,7 +21,7 @@ DAY_MINUTES = 24 * 60
 
 
 class TokenPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Prices of units, in credits for a million tokens or as the field states; "" if the unit has no own price."""
+    """Prices of units, in credits for a million tokens or as the field states; "" for a unit without a price."""
 
     input: str = ""
     output: str = ""
@@ -47,9 +47,9 @@ class MediaPrices(TokenPrices, frozen=True, kw_only=True):
     image: Mapping[str, str] = NO_SIZES
     """Credits of one image by `size`, `size/quality` or `/quality`; "" for any other."""
     video: Mapping[str, str] = NO_SIZES
-    """Credits of one video, likewise; the quality is a mode, or `audio` for a video with sound."""
+    """Credits of one video by the same keys; the quality is a mode, or `audio` for a video with sound."""
     video_second: Mapping[str, str] = NO_SIZES
-    """Credits of one second of video, likewise."""
+    """Credits of one second of video by the same keys."""
 
 
 class RateRow(MediaPrices, frozen=True, kw_only=True):
@@ -89,7 +89,7 @@ class UnitPrices(MediaPrices, frozen=True, kw_only=True):
 
     model: str
     vendor: str = ""
-    """Vendor that sells the model at these prices; "" for all that have no row of their own."""
+    """Vendor that sells the model at these prices; "" for all vendors without a row for the model."""
     rates: tuple[RateRow, ...] = ()
     """Prices under conditions, in the order in which they are applied."""
     retired: str = ""

@@ -51,7 +51,7 @@ NO_FILE = PriceFile()
 
 @cache
 def price_regions() -> Sequence[str]:
-    """Return the regions for which shipped rows have own prices, sorted."""
+    """Return the regions with prices in shipped rows, sorted."""
     found = {rate.region for row in shipped_rows().values() for rate in row.rates}
     return tuple(sorted(found - {"", REGIONAL_TIER}))
 

@@ -1,4 +1,4 @@
-"""Row of an operation: the facts by which the rest of the gateway serves it. A row is data and imports no codec."""
+"""Row of an operation: the facts by which the gateway serves the operation. A row is data and imports no codec."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -118,7 +118,7 @@ class UnaryOperation(Operation[RequestT_co, ResponseT_co]):
     file_field: str = ""
     """Field of the request with a file, which `source` does not have; "" without one."""
     usage: Callable[[ResponseT_co], pb.Usage] = no_usage
-    """response -> usage of the call, with 0 tokens if the provider states none; unused with a pipeline of its own."""
+    """response -> usage of the call, 0 tokens if the provider states none; unused with a pipeline class."""
     counted_texts: Callable[[RequestT_co], Iterable[str]] = no_texts
     """request -> texts whose tokens are counted for a price of tokens, if the provider states none."""
     add_usage: Callable[[RequestT_co, pb.Usage, Prices], None] = no_additions

@@ -203,7 +203,7 @@ class ObjectRules:
     """
 
     free: frozenset[str] = frozenset()
-    """Members that hold the caller's own JSON: arguments, schemas, labels."""
+    """Members with JSON of the caller: arguments, schemas, labels."""
     words: frozenset[str] = OBJECT_WORDS
     """Members whose strings are the caller's own text or settings."""
     maps: frozenset[str] = frozenset()

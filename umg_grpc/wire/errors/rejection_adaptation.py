@@ -40,7 +40,7 @@ class Mended(NamedTuple):
     """Value or limit that was rejected; "" for every value."""
     quirks: Quirks
     lasting: bool
-    """Whether it applies to other requests: not from a value without effect, nor if a request contains the message."""
+    """Whether it applies to other requests; false if a value had no effect, or the request has the error's message."""
 
 
 def mend(protocol: str, refused: Iterable[Refused], sent: bytes, written: Quirks) -> list[Mended]:

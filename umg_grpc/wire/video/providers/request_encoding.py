@@ -181,7 +181,7 @@ def implied_resolution(
 
 
 def report_size(submission: Submission, resolution: str, ratio: str, report: Report) -> None:
-    """Report a size in pixels that resolution and ratio do not express exactly, unless a neutral model's: a ratio."""
+    """Report a size in pixels that resolution and ratio do not express exactly; sizes of neutral models name ratios."""
     size = submission.request.parameters.size
     if not size or is_neutral(submission):
         return
