@@ -7,17 +7,19 @@ from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from http_facade.exchange.multipart_form_parser import parse_form
+from tests.proofs.fuzz.mutation import bodies
 from tests.support.images import PNG
 from tests.unit.wire.images.test_request import FLAT, LONG_TEXT
-from tests.unit.wire.mutations import mutated
+from tests.unit.wire.laws import modest
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.families.image_model_rules import IMAGE_MODELS, max_images, requested_pixels
 from umg_grpc.wire.images import IMAGE_EDITS, IMAGE_FORMATS, check_inputs
 from umg_grpc.wire.images.image_request_checks import check
 
-ROUNDS = 100
 B64 = base64.b64encode(PNG).decode()
 TURN = {"role": "user", "parts": [{"text": "a kite"}, {"image": f"data:image/png;base64,{B64}"}]}
 BODIES: dict[str, dict[str, Any]] = {
@@ -39,22 +41,18 @@ BODIES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("face", IMAGE_FORMATS)
 @pytest.mark.parametrize("name", BODIES)
-def test_a_mutated_body_is_decoded_or_refused(name: str, face: str) -> None:
-    random, codec = Random(f"{name} {face}"), IMAGE_FORMATS[face]
-    body = json.dumps({"model": "m", **BODIES[name]}).encode()
-    decoded = 0
-    for _ in range(ROUNDS if name != "a long file" else 10):
-        with suppress(UmgError):
-            changed = mutated(body, random)
-            request, notes = codec.decode_request(changed, {})
-            codec.wants_stream(changed)
-            check_inputs(request)
-            decoded += 1
-            for row in IMAGE_MODELS.values():
-                with suppress(UmgError):
-                    check(request, row, notes.family)
-                    assert requested_pixels(request, row) is None or max_images(request) > 0
-    assert decoded or face != "images"
+@modest
+@given(st.data())
+def test_a_mutated_body_is_decoded_or_refused(name: str, face: str, data: st.DataObject) -> None:
+    body = data.draw(bodies([json.dumps({"model": "m", **BODIES[name]}).encode()]))
+    with suppress(UmgError):
+        request, notes = IMAGE_FORMATS[face].decode_request(body, {})
+        IMAGE_FORMATS[face].wants_stream(body)
+        check_inputs(request)
+        for row in IMAGE_MODELS.values():
+            with suppress(UmgError):
+                check(request, row, notes.family)
+                assert requested_pixels(request, row) is None or max_images(request) > 0
 
 
 FORM = (
