@@ -179,16 +179,6 @@ def check_exact_fields(first: pb.GenerateRequest, one: str, other: str) -> None:
     assert calls(first) == calls(second), other
 
 
-@pytest.mark.parametrize("face", ["chat", "responses"])
-@pytest.mark.parametrize("target", NAMES)
-def test_a_conversation_of_system_words_alone_is_one_everywhere(face: str, target: str) -> None:
-    system = pb.Message(role=pb.ROLE_SYSTEM, parts=[pb.Part(text=pb.TextPart(text="Say hello."))])
-    first, _ = hop(pb.GenerateRequest(model="m", messages=[system]), face)
-    first.ClearField("source")
-    sent, _ = hop(first, target)
-    assert "Say hello." in str(sent)
-
-
 # --- answers
 
 

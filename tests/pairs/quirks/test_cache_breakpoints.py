@@ -6,10 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 import pytest
 
-from tests.pairs.prefixes.conversations import STEPS, growing
 from tests.pairs.quirks.requests import encoded
 from tests.pairs.vendors.gateway import Model, send
 from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks
@@ -203,20 +201,6 @@ def test_older_models_get_neither_breakpoints_nor_options(model: str) -> None:
     sent = send(Model("openai", model), "responses", options, stream=False)
     assert b"prompt_cache" not in sent.body
     assert "prompt_cache_options" in sent.dropped
-
-
-@pytest.mark.parametrize("upstream", ["chat", "responses"])
-def test_a_turn_keeps_its_form_when_its_breakpoint_has_moved_on(upstream: str) -> None:
-    begun = {"system": [block("Help.", MARK)], "messages": [{"role": "user", "content": [block("Read it.")]}]}
-    before: list[Any] = []
-    for body in growing("messages", begun, STEPS):
-        sent, _ = encoded("messages", upstream, TAKES, **body)
-        turns = sent.get("messages") or sent["input"]
-        now = [
-            msgspec.json.encode(turn).replace(b',"prompt_cache_breakpoint":{"mode":"explicit"}', b"") for turn in turns
-        ]
-        assert now[: len(before)] == before
-        before = now
 
 
 MARKED_CHAT: dict[str, Any] = {

@@ -97,17 +97,6 @@ def test_no_marks_are_added_beside_those_of_the_caller() -> None:
     assert marked(body) == ["system[0]", "messages[0][0]"]
 
 
-def test_a_turn_keeps_its_form_when_the_mark_has_moved_on() -> None:
-    turns = [
-        {"role": "user", "content": "Hi"},
-        {"role": "assistant", "content": "Ho"},
-        {"role": "user", "content": "Go"},
-    ]
-    (first, _), (second, _) = (encoded("chat", "messages", MARKING, messages=turns[:count]) for count in (1, 3))
-    del first["messages"][0]["content"][0]["cache_control"]
-    assert second["messages"][0] == first["messages"][0]
-
-
 def test_a_turn_of_an_unknown_role_is_never_marked() -> None:
     turn = {"role": "tool_changes", "content": [{"type": "text", "text": "x"}]}
     kept = pb.OpaquePart(format="messages", type="tool_changes", json=json.dumps(turn))

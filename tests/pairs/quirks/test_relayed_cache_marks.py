@@ -81,18 +81,27 @@ def test_the_breakpoint_that_a_provider_sets_itself_has_the_lifetime_of_the_othe
     assert marked(body) == ["developer: Help."]
 
 
-@pytest.mark.parametrize("face", ["responses", "messages", "native"])
-def test_a_turn_keeps_its_form_when_its_mark_has_moved_on(face: str) -> None:
-    begun: dict[str, dict[str, Any]] = {
-        "responses": {"instructions": "Help.", "input": [{"role": "user", "content": "Read it."}]},
-        "messages": {"system": "Help.", "messages": [{"role": "user", "content": "Read it."}]},
-        "native": {"contents": [{"role": "user", "parts": [{"text": "Read it."}]}]},
-    }
+MARKED = {"system": [block("Help.", MARK)], "messages": [{"role": "user", "content": [block("Read it.")]}]}
+GROWING: list[tuple[str, dict[str, Any], str, Quirks]] = [
+    ("messages", MARKED, "chat", Quirks(breakpoints="prompt_cache_breakpoint")),
+    ("messages", MARKED, "responses", Quirks(breakpoints="prompt_cache_breakpoint")),
+    ("chat", {"messages": [{"role": "user", "content": "Read it."}]}, "messages", Quirks(cache_marks=True)),
+    ("responses", {"instructions": "Help.", "input": [{"role": "user", "content": "Read it."}]}, "chat", NEEDS),
+    ("messages", {"system": "Help.", "messages": [{"role": "user", "content": "Read it."}]}, "chat", NEEDS),
+    ("native", {"contents": [{"role": "user", "parts": [{"text": "Read it."}]}]}, "chat", NEEDS),
+]
+
+
+@pytest.mark.parametrize(("face", "begun", "upstream", "quirks"), GROWING)
+def test_a_turn_keeps_its_form_when_its_mark_has_moved_on(
+    face: str, begun: dict[str, Any], upstream: str, quirks: Quirks
+) -> None:
     before: list[bytes] = []
-    for body in growing(face, begun[face], STEPS):
-        sent, _ = encoded(face, "chat", NEEDS, **body)
-        mark = b',"cache_control":{"type":"ephemeral"}'
-        now = [msgspec.json.encode(turn).replace(mark, b"") for turn in sent["messages"]]
+    for body in growing(face, begun, STEPS):
+        sent, _ = encoded(face, upstream, quirks, **body)
+        now = [msgspec.json.encode(turn) for turn in sent.get("messages") or sent["input"]]
+        for mark in (b',"cache_control":{"type":"ephemeral"}', b',"prompt_cache_breakpoint":{"mode":"explicit"}'):
+            now = [turn.replace(mark, b"") for turn in now]
         assert now[: len(before)] == before
         before = now
 

@@ -212,15 +212,6 @@ async def test_of_one_priority_the_callers_own_format_comes_first(by: str, neare
         assert (len(plain.received), len(native.received)) == ((4, 0) if nearest == "plain" else (0, 4))
 
 
-async def test_priority_comes_before_the_callers_format(tmp_path: Path) -> None:
-    async with provider("embeddings") as plain, provider("native_embeddings") as native:
-        lines = "channels:\n" + channel("plain", "embeddings", plain.base_url, priority=1)
-        lines += channel("native", "native_embeddings", native.base_url)
-        async with vector_caller("http, in process", lines, tmp_path) as made:
-            assert (await made.embed(Embed())).status == 200
-        assert (len(plain.received), len(native.received)) == (0, 1)
-
-
 @pytest.mark.parametrize("name", ["http, in process", "grpc"])
 async def test_a_channel_that_accepts_every_field_comes_before_one_that_does_not(name: str, tmp_path: Path) -> None:
     async with provider("embeddings") as plain, provider("native_embeddings") as native:

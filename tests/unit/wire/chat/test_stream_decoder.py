@@ -128,36 +128,6 @@ def test_finish_reasons_of_other_vendors_are_encoded_in_the_words_of_the_format(
     assert msgspec.json.decode(body)["choices"][0]["finish_reason"] == finish_word
 
 
-@pytest.mark.parametrize(
-    "pieces",
-    [
-        [rb'"a\ud83d"', rb'"\ude00b"'],
-        [b'"a\xf0\x9f"', b'"\x98\x80b"'],
-        [rb'"a\ud83d\ude00"', b'"b"'],
-    ],
-    ids=ascii,
-)  # fmt: skip
-@pytest.mark.parametrize(
-    ("delta", "kind"),
-    [(b'{"content":%b}', "text"), (b'{"reasoning_content":%b}', "reasoning"), (b'{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":%b}}]}', "call")],
-    ids=["text", "thoughts", "arguments"],
-)  # fmt: skip
-def test_the_halves_of_a_split_character_are_joined(pieces: list[bytes], delta: bytes, kind: str) -> None:
-    frames = [b'data: {"id":"c","choices":[{"index":0,"delta":' + delta % piece + b"}]}\n\n" for piece in pieces]
-    part = answered(*frames, chunk({}, "stop")).message.parts[0]
-    contents = {
-        "text": part.text.text,
-        "reasoning": "".join(part.reasoning.texts),
-        "call": part.tool_call.arguments_json,
-    }[kind]
-    assert contents == "a\U0001f600b"
-
-
-def test_half_a_character_at_the_end_is_replaced() -> None:
-    frame = b'data: {"id":"c","choices":[{"index":0,"delta":{"content":"a\\ud83d"}}]}\n\n'
-    assert answered(frame, chunk({}, "stop")).message.parts[0].text.text == "a\ufffd"
-
-
 def test_usage_is_emitted_before_the_end_so_that_an_encoder_can_write_both_in_one() -> None:
     decoder = CHAT_FORMAT.translating_decoder(REQUEST)
     stream = chunk({"content": "a"}, "stop", usage={"prompt_tokens": 3.0, "completion_tokens": 0}) + b"data: [DONE]\n\n"

@@ -179,25 +179,6 @@ def test_unknown_blocks_and_events_are_kept_for_their_own_format() -> None:
     assert msgspec.json.decode(kept[0].json) == {"type": "new", "n": 1}
 
 
-@pytest.mark.parametrize(
-    "pieces",
-    [["a\\ud83d", "\\ude00b"], ["a\\ud83d\\ude00b"], ["a", "\\ud83d", "\\ude00", "b"]],
-)  # fmt: skip
-@pytest.mark.parametrize(
-    ("kind", "member"), [("text", "text"), ("thinking", "thinking"), ("input_json", "partial_json")]
-)
-def test_a_character_split_between_deltas_is_joined(pieces: list[str], kind: str, member: str) -> None:
-    name = {"text": "text", "thinking": "thinking", "input_json": "tool_use"}[kind]
-    opened = frame("content_block_start", index=0, content_block={"type": name, "text": "", "thinking": "", **USE})
-    deltas = b"".join(
-        b'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"%b_delta","%b":"%b"}}\n\n'
-        % (kind.encode(), member.encode(), piece.encode())
-        for piece in pieces
-    )
-    [part] = parts(opened, deltas, frame("content_block_stop", index=0))
-    assert (part.text.text or "".join(part.reasoning.texts) or part.tool_call.arguments_json) == "a\U0001f600b"
-
-
 ERRORS = [
     ("an error event", frame("error", error={"type": "overloaded_error", "message": "Overloaded"}), pb.ERROR_REASON_UPSTREAM_OVERLOADED),
     ("a rate limit", frame("error", error={"type": "rate_limit_error", "message": "slow down"}), pb.ERROR_REASON_UPSTREAM_RATE_LIMITED),

@@ -142,16 +142,6 @@ def test_unknown_parts_are_kept_unchanged() -> None:
     assert len(decoded.message.parts) == 2
 
 
-def test_characters_split_between_lines_are_joined() -> None:
-    frames = frame({"text": "a CUT"}).replace(b"CUT", b"\\ud83d"), frame({"text": "CUT b"}).replace(b"CUT", b"\\ude00")
-    assert decode_candidate(*frames, frame(finish="STOP")).message.parts[0].text.text == "a \U0001f600 b"
-    raw = (
-        frame({"text": "CUT"}).replace(b"CUT", "é".encode()[:1]),
-        frame({"text": "CUT"}).replace(b"CUT", "é".encode()[1:]),
-    )
-    assert decode_candidate(*raw, frame(finish="STOP")).message.parts[0].text.text == "é"
-
-
 def test_candidates_are_encoded_separately() -> None:
     frames = [frame({"text": str(index)}, finish="STOP", index=index) for index in (1, 0)]
     decoded = accumulate(events(*frames))

@@ -144,18 +144,6 @@ def test_hidden_reasoning_consists_of_its_state_alone() -> None:
     assert encoded.keys() == {"thought", "thoughtSignature"}
 
 
-@pytest.mark.parametrize("response", SAMPLES, ids=range(len(SAMPLES)))
-def test_a_streamed_answer_aggregates_to_the_unstreamed_one(response: pb.GenerateResponse) -> None:
-    whole = msgspec.json.decode(NATIVE_FORMAT.encode_response(response, pb.GenerateRequest()))
-    encoded = chunks(response)
-    for candidate in whole["candidates"]:
-        mine = [chunk["candidates"][0] for chunk in encoded if chunk["candidates"][0]["index"] == candidate["index"]]
-        parts_sent = [part for chunk in mine for part in chunk["content"]["parts"] if part != {"text": ""}]
-        assert parts_sent == candidate["content"]["parts"]
-        assert mine[-1]["finishReason"] == candidate["finishReason"]
-    assert encoded[-1]["usageMetadata"] == whole["usageMetadata"]
-
-
 def test_a_failure_ends_the_stream_with_its_error_and_nothing_else() -> None:
     encoder = NATIVE_FORMAT.stream_encoder(pb.GenerateRequest())
     encoder.feed(pb.StreamGenerateResponse(events=[pb.GenerateEvent(text_delta="a")]))

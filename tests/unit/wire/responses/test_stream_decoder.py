@@ -122,15 +122,6 @@ def test_an_unknown_event_is_kept() -> None:
     assert msgspec.json.decode(kept[0].json) == at("mcp_call.in_progress")
 
 
-def test_halves_of_a_character_are_joined() -> None:
-    halves = [b'"\\ud83d"', b'"\\ude00!"', b'"\\ud83d"']
-    deltas = [b'event: response.output_text.delta\ndata: {"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":%b}\n\n' % half for half in halves]  # fmt: skip
-    stream = (
-        frames(CREATED, item("added", MESSAGE)) + b"".join(deltas) + frames(at("output_text.done", text="x"), ended())
-    )
-    assert accumulate(decoded([stream], REQUEST)).candidates[0].message.parts[0].text.text == "\U0001f600!\ufffd"
-
-
 FAILURES = [
     ({"type": "error", "code": "server_error", "message": "oh", "param": None}, pb.ERROR_REASON_UPSTREAM_FAILED),
     ({"type": "error", "error": {"code": "rate_limit_exceeded", "message": "oh"}}, pb.ERROR_REASON_UPSTREAM_RATE_LIMITED),
