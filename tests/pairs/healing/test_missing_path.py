@@ -151,19 +151,19 @@ async def test_nothing_is_learned_if_the_model_is_not_served_in_the_other_protoc
         assert (await made.call()).paths == [RESPONSES, CHAT]
 
 
-async def test_a_channel_with_heal_false_does_not_fall_back(tmp_path: Path) -> None:
-    async with calls(tmp_path, Vendor(), settings=", heal: false") as made:
-        assert (await made.call()).paths == [RESPONSES]
+KEPT: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
+    "a channel with heal false": ({"settings": ", heal: false"}, {}),
+    "a channel of one protocol": ({"protocols": "responses"}, {}),
+    "a strict call": ({}, {"headers": {"x-umg-strict": "true"}}),
+    "a call that no other format expresses": ({"settings": ", shared_objects: true"}, {"prompt": {"id": "pmpt_1"}}),
+}
 
 
-async def test_a_strict_call_does_not_fall_back(tmp_path: Path) -> None:
-    async with calls(tmp_path, Vendor()) as made:
-        assert (await made.call(headers={"x-umg-strict": "true"})).paths == [RESPONSES]
-
-
-async def test_a_call_that_no_other_format_expresses_keeps_the_answer_of_its_own(tmp_path: Path) -> None:
-    async with calls(tmp_path, Vendor(), settings=", shared_objects: true") as made:
-        assert (await made.call(prompt={"id": "pmpt_1"})).paths == [RESPONSES]
+@pytest.mark.parametrize("name", KEPT)
+async def test_a_call_without_another_protocol_keeps_the_answer_of_its_own(name: str, tmp_path: Path) -> None:
+    options, call = KEPT[name]
+    async with calls(tmp_path, Vendor(), **options) as made:
+        assert (await made.call(**call)).paths == [RESPONSES]
 
 
 async def test_a_call_that_no_other_format_expresses_goes_to_the_next_channel(tmp_path: Path) -> None:
@@ -181,11 +181,6 @@ async def test_a_call_that_no_other_format_expresses_goes_to_the_next_channel(tm
             async with session.post(gateway.url + RESPONSES, json=body) as response:
                 assert response.status == 200
         assert [[each.path for each in vendor.received] for vendor in (first, second)] == [[RESPONSES], [RESPONSES]]
-
-
-async def test_a_channel_of_one_protocol_has_none_to_fall_back_to(tmp_path: Path) -> None:
-    async with calls(tmp_path, Vendor(), protocols="responses") as made:
-        assert (await made.call()).paths == [RESPONSES]
 
 
 async def test_the_missing_path_is_shown_and_forgotten_by_the_commands(

@@ -73,23 +73,27 @@ async def calls(data: Path, vendor: Vendor, settings: str = "") -> AsyncIterator
         yield Calls(gateway, vendor, session)
 
 
-async def test_a_mended_member_is_left_out_of_later_calls_at_once(tmp_path: Path) -> None:
+STRICT = {"headers": {"x-umg-strict": "true"}}
+MENDED: dict[str, list[tuple[dict[str, Any], tuple[int, int, str]]]] = {
+    "a mended member is left out of later calls at once": [({}, (200, 2, "temperature")), ({"temperature": 0.7}, (200, 1, "temperature"))],
+    "another model of the channel is not affected": [({}, (200, 2, "temperature")), ({"model": "chat-2"}, (200, 2, "temperature"))],
+    "a stream is mended before its first event": [({"stream": True}, (200, 2, "temperature")), ({"stream": True}, (200, 1, "temperature"))],
+    "strict calls are not mended": [(STRICT, (400, 1, "")), ({}, (200, 2, "temperature")), (STRICT, (400, 1, ""))],
+}  # fmt: skip
+"""Members of consecutive calls with a refused temperature, and the outcome of each."""
+
+
+@pytest.mark.parametrize("name", MENDED)
+async def test_a_refused_member_is_mended_once_and_remembered(name: str, tmp_path: Path) -> None:
     async with calls(tmp_path, Vendor()) as made:
-        assert await made.chat(temperature=0.2) == (200, 2, "temperature")
-        assert await made.chat(temperature=0.7) == (200, 1, "temperature")
+        for members, outcome in MENDED[name]:
+            assert await made.chat(**{"temperature": 0.2, **members}) == outcome
         assert await made.chat(top_p=0.5) == (200, 1, "")
 
 
-async def test_another_model_of_the_channel_is_not_affected(tmp_path: Path) -> None:
-    async with calls(tmp_path, Vendor()) as made:
-        assert await made.chat(temperature=0.2) == (200, 2, "temperature")
-        assert await made.chat(model="chat-2", temperature=0.2) == (200, 2, "temperature")
-
-
-async def test_a_stream_is_mended_before_its_first_event(tmp_path: Path) -> None:
-    async with calls(tmp_path, Vendor()) as made:
-        assert await made.chat(temperature=0.2, stream=True) == (200, 2, "temperature")
-        assert await made.chat(temperature=0.2, stream=True) == (200, 1, "temperature")
+async def test_a_channel_with_heal_false_is_not_mended(tmp_path: Path) -> None:
+    async with calls(tmp_path, Vendor(), settings=", heal: false") as made:
+        assert await made.chat(temperature=0.2) == (400, 1, "")
 
 
 async def test_a_translated_call_is_mended_too(tmp_path: Path) -> None:
@@ -99,19 +103,6 @@ async def test_a_translated_call_is_mended_too(tmp_path: Path) -> None:
             assert (response.status, response.headers["x-umg-dropped"]) == (200, "temperature")
         assert len(made.vendor.received) == 2
         assert await made.chat(temperature=0.2) == (200, 1, "temperature")
-
-
-async def test_strict_calls_are_not_mended(tmp_path: Path) -> None:
-    async with calls(tmp_path, Vendor()) as made:
-        strict = {"x-umg-strict": "true"}
-        assert await made.chat(temperature=0.2, headers=strict) == (400, 1, "")
-        assert await made.chat(temperature=0.2) == (200, 2, "temperature")
-        assert await made.chat(temperature=0.2, headers=strict) == (400, 1, "")
-
-
-async def test_a_channel_with_heal_false_is_not_mended(tmp_path: Path) -> None:
-    async with calls(tmp_path, Vendor(), settings=", heal: false") as made:
-        assert await made.chat(temperature=0.2) == (400, 1, "")
 
 
 async def test_a_call_is_mended_only_once(tmp_path: Path) -> None:

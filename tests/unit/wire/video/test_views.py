@@ -64,6 +64,8 @@ def view(entry: "pb.VideoEntry.ValueType", state: "pb.VideoTaskState.ValueType")
 
 TIMES = {"created_at": 100, "updated_at": 110}
 HEAD = {"id": ID, "task_id": ID, "object": "video", "model": "vidX"}
+E_V1_HEAD = {**HEAD, "created_at": 100, "progress": 40}
+OBJECT_HEAD = {**E_V1_HEAD, "seconds": "5", "size": "720x1280"}
 E_ITEM = {"id": ID, "create_time": 100005, "update_time": 110000, "external_id": ""}
 E_HEAD = {"code": 0, "message": "success", "request_id": "req-1"}
 F_HEAD = {"code": 10000, "message": "Success", "request_id": "req-1"}
@@ -77,33 +79,9 @@ ANSWERS = {
         "error": {"code": 500, "message": ERROR["message"]},
         "fail_reason": ERROR["message"],
     },
-    (OBJECT, RUNNING): {
-        **HEAD,
-        "status": "in_progress",
-        "progress": 40,
-        "created_at": 100,
-        "seconds": "5",
-        "size": "720x1280",
-    },
-    (OBJECT, SUCCEEDED): {
-        **HEAD,
-        "status": "completed",
-        "progress": 100,
-        "created_at": 100,
-        "completed_at": 110,
-        "expires_at": 200,
-        "seconds": "5",
-        "size": "720x1280",
-    },
-    (OBJECT, FAILED): {
-        **HEAD,
-        "status": "failed",
-        "progress": 40,
-        "created_at": 100,
-        "seconds": "5",
-        "size": "720x1280",
-        "error": ERROR,
-    },
+    (OBJECT, RUNNING): {**OBJECT_HEAD, "status": "in_progress"},
+    (OBJECT, SUCCEEDED): OBJECT_HEAD | {"status": "completed", "progress": 100, "completed_at": 110, "expires_at": 200},
+    (OBJECT, FAILED): {**OBJECT_HEAD, "status": "failed", "error": ERROR},
     (D, RUNNING): {"id": ID, "model": "vidX", "status": "processing", **TIMES},
     (D, SUCCEEDED): {
         "id": ID,
@@ -113,16 +91,10 @@ ANSWERS = {
         **TIMES,
     },
     (D, FAILED): {"id": ID, "model": "vidX", "status": "failed", **TIMES, "error": ERROR},
-    (E_V1, RUNNING): {**HEAD, "status": "processing", "created_at": 100, "progress": 40},
-    (E_V1, SUCCEEDED): {
-        **HEAD,
-        "status": "succeeded",
-        "created_at": 100,
-        "progress": 100,
-        "completed_at": 110,
-        "url": f"{VIDEO_URL}?0",
-    },
-    (E_V1, FAILED): {**HEAD, "status": "failed", "created_at": 100, "progress": 40, "error": ERROR},
+    (E_V1, RUNNING): {**E_V1_HEAD, "status": "processing"},
+    (E_V1, SUCCEEDED): E_V1_HEAD
+    | {"status": "succeeded", "progress": 100, "completed_at": 110, "url": f"{VIDEO_URL}?0"},
+    (E_V1, FAILED): {**E_V1_HEAD, "status": "failed", "error": ERROR},
     (E_3, RUNNING): {**E_HEAD, "data": [{**E_ITEM, "status": "processing"}]},
     (E_3, SUCCEEDED): {
         **E_HEAD,
@@ -140,14 +112,7 @@ ANSWERS = {
 }
 CREATED = {
     UNIFIED: {"task_id": ID, "status": "queued", "format": "mp4"},
-    OBJECT: {
-        **HEAD,
-        "status": "queued",
-        "progress": 0,
-        "created_at": 100,
-        "seconds": "5",
-        "size": "720x1280",
-    },
+    OBJECT: {**OBJECT_HEAD, "status": "queued", "progress": 0},
     D: {"id": ID},
     E_V1: {**HEAD, "status": "queued", "created_at": 100},
     E_3: {**E_HEAD, "data": [{**E_ITEM, "status": "submitted"}]},
