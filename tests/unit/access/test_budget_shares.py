@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,11 @@ from umg_grpc.access.caller_identity import Caller
 from umg_grpc.base.errors import UmgError
 from umg_grpc.store import open_store
 from umg_grpc.store.budget_accounts import BudgetAccounts
+from umg_grpc.store.database_time import GivenClock
 
 BUDGET = 1_000_000
 LEAST, MOST = 1000, 10_000_000
+NOW = datetime(2026, 7, 1, tzinfo=UTC)
 
 
 class Spender:
@@ -38,6 +41,7 @@ class Spender:
 @asynccontextmanager
 async def spending(data: Path, budget: int = BUDGET) -> AsyncGenerator[Spender, None]:
     store = await open_store("sqlite", data)
+    store.clock = GivenClock(lambda: NOW)  # leases end by the clock: none does while the calls are made
     accounts = BudgetAccounts(store)
     spender = Spender(
         *(Budgets(accounts, holder, "directory", store.clock, lambda: 0.0) for holder in ("one", "other")), budget
