@@ -54,7 +54,9 @@ class Provider:
                 await looking
 
     async def end(self) -> None:
-        """End the process, by the end of its input, and with it all its connections."""
+        """End the process, by the end of its input, and with it all its connections; nothing if it has ended."""
+        if self.process.returncode is not None:  # its input is closed
+            return
         try:
             await asyncio.wait_for(self.process.communicate(b""), ENDING_SECONDS)
         except TimeoutError:  # a busy host
