@@ -97,8 +97,8 @@ class StreamCandidate(PartEmitter):
     def text_added(self, text: str) -> None:
         self._length += len(text)
 
-    def continuation(self, choice: ChunkChoice) -> pb.GenerateEvent | None:
-        """Return the event of a delta that only appends to the open text or reasoning; None for any other."""
+    def continued_text(self, choice: ChunkChoice) -> str | None:
+        """Return the text of a delta that only appends to the open text or reasoning; None for any other delta."""
         delta = choice.delta
         if delta is None or choice.finish_reason or choice.logprobs is not None:
             return None
@@ -109,9 +109,9 @@ class StreamCandidate(PartEmitter):
         if message_members(delta) != NO_MEMBERS:
             return None
         content, thoughts = delta.content, delta.reasoning_content
-        if self._kind == "text" and content and isinstance(content, str) and not thoughts:
-            return self.delta(content)
-        return self.delta(thoughts) if self._kind == "reasoning" and thoughts and not content else None
+        if self.kind == "text" and content and isinstance(content, str) and not thoughts:
+            return content
+        return thoughts if self.kind == "reasoning" and thoughts and not content else None
 
     def decode(self, delta: ProviderMessage, logprobs: Logprobs | None) -> Iterator[pb.GenerateEvent]:
         """Yield the canonical events of one delta and the log probabilities of its tokens, if any."""
@@ -138,9 +138,9 @@ class StreamCandidate(PartEmitter):
             yield from self.add_citation(decode_annotation(raw))
         yield from self._media(delta)
         if signature := thought_signature(delta.extra_content):
-            if not self._kind and self._text is None:
+            if not self.kind and self._text is None:
                 yield from self.switch("text")
-            event = self.event(self._part if self._kind else self._text or 0)
+            event = self.event(self._part if self.kind else self._text or 0)
             event.state.CopyFrom(signature)
             yield event
 
@@ -175,7 +175,7 @@ class StreamCandidate(PartEmitter):
         yield event
 
     def switch(self, kind: str) -> Iterator[pb.GenerateEvent]:
-        if self._carried and self._kind == "reasoning" and kind != "reasoning":
+        if self._carried and self.kind == "reasoning" and kind != "reasoning":
             yield self._state_of(self._part)
         yield from super().switch(kind)
 
@@ -242,7 +242,7 @@ class StreamCandidate(PartEmitter):
         )
         state = call_state(piece)
         if known.part is None and known.name and (text or piece.custom or state is not None):
-            if state is not None and self._carried and self._kind != "reasoning":
+            if state is not None and self._carried and self.kind != "reasoning":
                 yield from self.whole(hidden_reasoning(self._carried.take()))
             yield from self._start_call(known, custom=piece.custom is not None)
         yield from self._append_arguments(known, known.joiner.join(text) if self.has_halves else text)

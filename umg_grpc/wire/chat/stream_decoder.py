@@ -1,6 +1,6 @@
 """Decoding of a provider's chat stream: its chunks become canonical events."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -47,6 +47,7 @@ class TranslatingDecoder(EventDecoder):
         self._inputs = ToolInputs()
         self._citations: list[msgspec.Raw] = []
         self._usage: pb.Usage | None = None
+        self._continued: tuple[StreamCandidate, str] | None = None  # candidate and kind of part of the learned frame
 
     def _events(self, event: sse.SseEvent) -> Iterable[pb.GenerateEvent]:
         data = event.data or b""
@@ -57,16 +58,30 @@ class TranslatingDecoder(EventDecoder):
         chunk, _ = self._read(_CHUNK, data)
         if error := event_error(event, chunk, bool(chunk.choices)):
             raise error
-        if (more := self._continuation(chunk)) is not None:
-            return (more,)
+        if (continued := self._continuation(chunk)) is not None:
+            candidate, text = continued
+            if self._lessons:
+                self._learn(event.raw, text, lambda frame: _text_of(candidate, frame))
+                self._continued = candidate, candidate.kind
+            return (candidate.delta(text),)
         return self._chunk(chunk)
 
-    def _continuation(self, chunk: Chunk) -> pb.GenerateEvent | None:
+    def _appends(self, texts: Sequence[str], message: pb.StreamGenerateResponse) -> bool:
+        if self._continued is None or self._has_halves:
+            return False
+        candidate, kind = self._continued
+        if candidate.kind != kind:
+            return False
+        candidate.append_deltas(texts, message)
+        return True
+
+    def _continuation(self, chunk: Chunk) -> tuple[StreamCandidate, str] | None:
         choices = chunk.choices
         if not choices or len(choices) != 1 or chunk.usage is not None or chunk.citations or self._has_halves:
             return None
         candidate = self._candidates.get(choices[0].index or 0)
-        return candidate.continuation(choices[0]) if candidate is not None else None
+        text = None if candidate is None else candidate.continued_text(choices[0])
+        return None if candidate is None or text is None else (candidate, text)
 
     def _chunk(self, chunk: Chunk) -> Iterator[pb.GenerateEvent]:
         if not self._started and (chunk.choices or chunk.id or chunk.usage):
@@ -111,3 +126,10 @@ class TranslatingDecoder(EventDecoder):
             raise error.with_usage(self._usage)
         for _, candidate in sorted(self._candidates.items()):
             yield from candidate.finish(self._citations)
+
+
+def _text_of(candidate: StreamCandidate, frame: bytes) -> str | None:
+    """Return the text that a frame with one chunk appends to the open part of a candidate; None for any other."""
+    (event,) = sse.split(frame)
+    choices = _CHUNK.decode(event.data or b"").choices
+    return candidate.continued_text(choices[0]) if choices else None

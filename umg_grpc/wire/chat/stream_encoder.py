@@ -78,7 +78,7 @@ class StreamEncoder(msgspec.Struct, eq=False):
             self._start(pb.GenerationStarted(model=self._request.model))
         frames = list[bytes]()
         for event in message.events:
-            if event.HasField("text_delta") and (chunk := self._continue_text(event)):  # by far the most frequent
+            if (text := event.text_delta) and (chunk := self._continue_text(event, text)):  # by far the most frequent
                 frames.append(chunk)
             else:
                 frames += self._chunks(event)
@@ -129,17 +129,19 @@ class StreamEncoder(msgspec.Struct, eq=False):
         rest = b',"logprobs":%b,"finish_reason":%b}' % (_encode(logprobs), _encode(finish))
         return sse.frame(b'%b{"index":%d,"delta":%b%b%b' % (self._head, index, _encode(delta), rest, self._tail))
 
-    def _continue_text(self, event: pb.GenerateEvent) -> bytes:
+    def _continue_text(self, event: pb.GenerateEvent, text: str) -> bytes:
         """Return a text delta's chunk, built from bytes to save time; b"" if its part is not a text already started."""
-        index, part, text = event.candidate_index, event.part_index, event.text_delta
+        index, part = event.candidate_index, event.part_index
         choice = self._choices.get(index)
         if choice is None or part not in choice.starts:
             return b""
         choice.length += len(text)
         choice.lengths[part] += len(text)
-        return sse.frame(
-            b'%b{"index":%d,"delta":{"content":%b},"logprobs":null,"finish_reason":null}%b'
-            % (self._head, index, _encode(text), self._tail)
+        return b'data: %b{"index":%d,"delta":{"content":%b},"logprobs":null,"finish_reason":null}%b\n\n' % (
+            self._head,
+            index,
+            _encode(text),
+            self._tail,
         )
 
     def _chunks(self, event: pb.GenerateEvent) -> Iterator[bytes]:  # noqa: PLR0912 - one case a kind

@@ -1,6 +1,6 @@
 """Events for the parts of a response (text, reasoning, tool call) while a provider's stream is decoded."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.response_to_events import part_to_events
@@ -49,7 +49,7 @@ class PartEmitter(PartEvents):
         super().__init__(index)
         self.has_halves = has_halves  # whether characters may be split between deltas
         self._keeps_texts = keeps_texts
-        self._kind = ""  # kind of the part that is being written: text, reasoning, refusal; "" for none
+        self.kind = ""  # kind of the part that is being written: text, reasoning, refusal; "" for none
         self._part = 0
         self._sealed = False  # whether it accepts no more text
         self._open_texts: list[int] = []
@@ -64,14 +64,14 @@ class PartEmitter(PartEvents):
         """Yield the end of the open part and the start of a part of `kind`; nothing if the open part is of this kind.
         `kind`: `text`, `reasoning`, `refusal`, or "" to start none.
         """
-        if self._kind == kind and not self._sealed:
+        if self.kind == kind and not self._sealed:
             return
-        if self._kind:
+        if self.kind:
             if rest := self._joiner.rest():
                 yield self.delta(rest)
-            if self._kind != "text":
+            if self.kind != "text":
                 yield self.end(self._part)
-        self._kind, self._sealed = kind, False
+        self.kind, self._sealed = kind, False
         if not kind:
             return
         part = pb.Part()
@@ -94,12 +94,28 @@ class PartEmitter(PartEvents):
             yield self.delta(text)
 
     def delta(self, text: str) -> pb.GenerateEvent:
-        if self._kind == "text":
+        if self.kind == "text":
             self.text_added(text)
             return pb.GenerateEvent(candidate_index=self._index, part_index=self._part, text_delta=text)
-        if self._kind == "reasoning":
+        if self.kind == "reasoning":
             return pb.GenerateEvent(candidate_index=self._index, part_index=self._part, reasoning_delta=text)
         return pb.GenerateEvent(candidate_index=self._index, part_index=self._part, refusal_delta=text)
+
+    def append_deltas(self, texts: Sequence[str], message: pb.StreamGenerateResponse) -> None:
+        """Append to a message the events that append texts, none of them empty, to the open text or reasoning."""
+        index, part, is_text, add = self._index, self._part, self.kind == "text", message.events.add
+        for text in texts:
+            event = add()  # in place: faster than copies of finished events
+            if is_text:
+                event.text_delta = text
+            else:
+                event.reasoning_delta = text
+            if index:
+                event.candidate_index = index
+            if part:
+                event.part_index = part
+        if is_text:
+            self.text_added("".join(texts))
 
     def text_started(self, part: int) -> None:
         """Do nothing; a subclass records here the start of a text part. `part`: its index."""

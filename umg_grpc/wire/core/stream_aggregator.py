@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Iterator, MutableSequence, Sequence
+from collections.abc import Iterable, Iterator, MutableSequence, Sequence
 from contextlib import suppress
 from typing import assert_never
 
@@ -72,12 +72,30 @@ class StreamAggregator(ResponseAggregator):
         self._seen += size
         if self._max_bytes is None or self.retained_bytes < self._max_bytes:
             self.retained_bytes += size
-            for event in message.events:
-                self._add(event)
+            self._add_all(message.events)
             return
         for event in message.events:
             if event.WhichOneof("kind") in ENVELOPE_EVENTS:
                 self._add(event)
+
+    def _add_all(self, events: Iterable[pb.GenerateEvent]) -> None:
+        """Add events. The texts of a row of deltas, which are by far the most frequent, are joined first."""
+        texts, place = list[str](), (0, 0)
+        for event in events:
+            if text := event.text_delta:
+                if (here := (event.candidate_index, event.part_index)) != place:
+                    self._add_texts(place, texts)
+                    place = here
+                texts.append(text)
+            else:
+                self._add_texts(place, texts)
+                self._add(event)
+        self._add_texts(place, texts)
+
+    def _add_texts(self, place: tuple[int, int], texts: list[str]) -> None:
+        if texts:
+            self._candidate(place[0]).part(place[1]).texts.append("".join(texts))
+            texts.clear()
 
     def response(self) -> pb.GenerateResponse:
         response = pb.GenerateResponse()
@@ -116,7 +134,7 @@ class StreamAggregator(ResponseAggregator):
                 | "logprobs"
                 | "state"
             ):
-                self._candidate(event.candidate_index).add_to_part(event)
+                self._candidate(event.candidate_index).part(event.part_index).apply(event)
             case unhandled:
                 assert_never(unhandled)
 
@@ -261,11 +279,11 @@ class _CollectedCandidate:
         self._finished = pb.CandidateFinished()
         self._finished.CopyFrom(finished)
 
-    def add_to_part(self, event: pb.GenerateEvent) -> None:
-        part = self._parts.get(event.part_index)
+    def part(self, index: int) -> "_Part":
+        part = self._parts.get(index)
         if part is None:
-            part = self._parts[event.part_index] = _Part()
-        part.apply(event)
+            part = self._parts[index] = _Part()
+        return part
 
     def shorten(self, share: float) -> None:
         for part in self._parts.values():
@@ -291,7 +309,7 @@ class _Part:
 
     def __init__(self) -> None:
         self._part = pb.Part()
-        self._texts = Pieces()
+        self.texts = Pieces()
         self._reasoning_texts = defaultdict[int, Pieces](Pieces)
         self._summaries = defaultdict[int, Pieces](Pieces)
         self._data: list[bytes] = []
@@ -299,7 +317,7 @@ class _Part:
 
     def shorten(self, share: float) -> None:
         """Free memory: keep a fraction (0 to 1) of the texts, and no media, citations or log probabilities."""
-        for pieces in (self._texts, *self._reasoning_texts.values(), *self._summaries.values()):
+        for pieces in (self.texts, *self._reasoning_texts.values(), *self._summaries.values()):
             pieces.shorten(int(pieces.size * share))
         self._data.clear()
         self._retained.Clear()
@@ -307,18 +325,18 @@ class _Part:
     def apply(self, event: pb.GenerateEvent) -> None:  # noqa: PLR0912 - one case a kind
         match event.WhichOneof("kind"):
             case "text_delta":
-                self._texts.append(event.text_delta)
+                self.texts.append(event.text_delta)
             case "reasoning_delta":
                 self._reasoning_texts[event.text_index].append(event.reasoning_delta)
             case "arguments_delta":
-                self._texts.append(event.arguments_delta)
+                self.texts.append(event.arguments_delta)
             case "summary_delta":
                 self._summaries[event.summary_delta.summary_index].append(event.summary_delta.text)
             case "refusal_delta":
-                self._texts.append(event.refusal_delta)
+                self.texts.append(event.refusal_delta)
             case "media_delta":
                 self._data.append(event.media_delta.data)
-                self._texts.append(event.media_delta.transcript)
+                self.texts.append(event.media_delta.transcript)
             case "part_started":
                 self._part.CopyFrom(event.part_started)
             case "part_updated":
@@ -342,7 +360,7 @@ class _Part:
     def build(self) -> pb.Part:
         part = pb.Part()
         part.CopyFrom(self._part)
-        text = self._texts.text()
+        text = self.texts.text()
         match part.WhichOneof("kind"):
             case "refusal":
                 part.refusal.text += text

@@ -5,7 +5,7 @@ Each read returns the events that it completes. A failure is raised after the ou
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
 import msgspec
@@ -15,10 +15,13 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.json_decoding import replace_model_id
 from umg_grpc.wire.core.split_character_repair import escape_halves, replace_invalid_utf8
+from umg_grpc.wire.core.text_delta_frames import TextDeltaFrames
 from umg_grpc.wire.errors.provider_errors import unreadable
 
 Decoded = TypeVar("Decoded")
 
+MAX_LESSONS = 16
+"""Frames of one stream from which a decoder learns at most: frames may differ in more than their text."""
 UNSEEN_MEMBER = b"\0"
 """A member that no frame has, since JSON has no NUL."""
 DECODED_FRAME = b"", 0
@@ -55,6 +58,8 @@ class EventDecoder(_Decoder, ABC):
     def __init__(self, request: pb.GenerateRequest) -> None:
         super().__init__(request)
         self._has_halves = False  # whether an event had half of a character, which later deltas may complete
+        self._text_frames: TextDeltaFrames | None = None  # of frames whose text is read without decoding them
+        self._lessons = MAX_LESSONS  # number of frames that may still be learned
 
     def feed(self, data: bytes) -> pb.StreamGenerateResponse | None:
         """Return a message with the canonical events that the bytes of one read complete; None if there are none. Raise
@@ -81,13 +86,10 @@ class EventDecoder(_Decoder, ABC):
         if not frames:
             return None
         message = pb.StreamGenerateResponse()
+        if self._text_frames is not None and self._is_single_text(self._text_frames, frames, message):
+            return message
         try:
-            for event in self._split(frames):
-                if event.data is None:
-                    continue
-                message.events.extend(self._events(event))
-                if self.done:
-                    break
+            self._decode(frames, message)
         except UmgError as error:
             self._failure = error
         except (ValueError, RecursionError):
@@ -95,6 +97,62 @@ class EventDecoder(_Decoder, ABC):
         if self._failure is not None and not message.events:
             raise self._failure
         return message if message.events else None
+
+    def _decode(self, frames: bytes, message: pb.StreamGenerateResponse) -> None:
+        """Append the events of frames to a message, up to the end of the response. The text of learned frames is cut
+        out; frames between them are decoded one by one, so that no byte is copied twice.
+        """
+        start, size = 0, len(frames)
+        blank = b"\r\n\r\n" if self._text_frames is not None and b"\r" in frames else b"\n\n"
+        while start < size and not self.done:
+            known, end = self._text_frames, -1
+            if known is not None:
+                start = self._append_texts(known, frames, start, message)
+                end = frames.find(blank, start)
+            for event in self._split(frames[start:] if end < 0 else frames[start : end + len(blank)]):
+                start += len(event.raw)
+                if event.data is not None:
+                    message.events.extend(self._events(event))
+                if self._is_over(known):
+                    break
+            else:
+                start = size if end < 0 else end + len(blank)
+
+    def _is_over(self, known: TextDeltaFrames | None) -> bool:
+        """Return whether the response has ended, or other frames than `known` are to be cut out now."""
+        return self.done or known is not self._text_frames
+
+    def _is_single_text(self, known: TextDeltaFrames, frames: bytes, message: pb.StreamGenerateResponse) -> bool:
+        """Append the event of a read with one frame that only appends text, as most reads are. Return whether it is."""
+        try:
+            text = known.text(frames)
+        except ValueError:
+            self._text_frames, self._lessons = None, 0
+            return False
+        return text is not None and self._appends((text,), message)
+
+    def _append_texts(
+        self, known: TextDeltaFrames, frames: bytes, start: int, message: pb.StreamGenerateResponse
+    ) -> int:
+        """Append the events of the frames from `start` on that only append text. Return the position behind them."""
+        try:
+            texts, end = known.texts(frames, start)
+        except ValueError:
+            self._text_frames, self._lessons = None, 0
+            return start
+        return end if texts and self._appends(texts, message) else start
+
+    def _learn(self, frame: bytes, text: str, read: Callable[[bytes], str | None]) -> None:
+        """Learn a frame that only appends text, see `TextDeltaFrames.learn`, for a decoder that has `_appends`."""
+        if self._lessons:
+            self._lessons -= 1
+            self._text_frames = TextDeltaFrames.learn(frame, text, read) or self._text_frames
+
+    def _appends(self, texts: Sequence[str], message: pb.StreamGenerateResponse) -> bool:
+        """Append to a message the events of texts, none of them empty, as the learned frame appended its text. Return
+        False, and append none, if the output has changed since then.
+        """
+        return False
 
     def _split(self, frames: bytes) -> Iterable[sse.SseEvent]:
         return sse.split(frames)

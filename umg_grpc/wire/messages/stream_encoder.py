@@ -75,16 +75,12 @@ class StreamEncoder:
         frames, events = list[bytes](), message.events
         self._states_read = False
         for event in events:
-            kind = event.WhichOneof("kind")
-            if (
-                kind == "text_delta"
-                and self._text is not None
-                and self._text.index == event.part_index
-                and not event.candidate_index
-            ):
-                data = b"%b%b}}" % (self._text_head, _encode(event.text_delta))
-                frames.append(named_frame(b"content_block_delta", data))
-            elif not event.candidate_index:  # this format has one response
+            if event.candidate_index:
+                continue  # this format has one response
+            text, block = event.text_delta, self._text
+            if text and block is not None and block.index == event.part_index:  # by far the most frequent
+                frames.append(b"event: content_block_delta\ndata: %b%b}}\n\n" % (self._text_head, _encode(text)))
+            else:
                 frames += self._event(event, events)
         return b"".join(frames)
 

@@ -109,7 +109,7 @@ class _CandidateDecoder(PartEmitter):
         if not parts or len(parts) != 1 or self._sealed or self.has_halves:
             return None
         part = parts[0]
-        if not part.text or part.thought_signature or self._kind != (THOUGHT_PART if part.thought else TEXT_PART):
+        if not part.text or part.thought_signature or self.kind != (THOUGHT_PART if part.thought else TEXT_PART):
             return None
         return self.delta(part.text)
 

@@ -60,22 +60,8 @@ class StreamedText(msgspec.Struct, eq=False):
             span.read_message(message)
         called = False
         for event in message.events or ():  # cheaper than a loop over no events
-            admitted, kind = completion.admitted, event.WhichOneof("kind")
-            if kind == "usage":
-                completion.note_usage(event.usage)
-            elif kind == "finished":
-                self._unfinished -= 1
-                if word := event.finished.provider_reason:
-                    admitted.call.facts.finish_reason = unknown_word(word)
-                called = called or event.finished.finish_reason == pb.FINISH_REASON_TOOL_CALLS
-                if not event.finished.HasField("complete_time"):
-                    event.finished.complete_time.seconds = int(time.time())
-            elif kind == "started":
-                completion.complete(event.started)
-                admitted.call.list_dropped(event.started)
-            elif kind == "part_started" and not admitted.request.face_hints.legacy_functions:
-                ids = self._call_ids = self._call_ids or NewCallIds(admitted.full_request)
-                ids.complete(event.part_started, event.candidate_index)
+            if not event.text_delta:  # by far the most frequent, with nothing to complete
+                called = self._complete(event) or called
         aggregator.feed(message)
         if aggregator.retained_bytes > FREE_BYTES:
             self._reserve(aggregator)
@@ -90,6 +76,27 @@ class StreamedText(msgspec.Struct, eq=False):
         if not is_end and not self._held:
             return True
         self._hold_back(message)
+        return False
+
+    def _complete(self, event: pb.GenerateEvent) -> bool:
+        """Complete an event for the caller, and record its facts. Return whether a candidate ended by calling tools."""
+        completion = self._completion
+        admitted, kind = completion.admitted, event.WhichOneof("kind")
+        if kind == "usage":
+            completion.note_usage(event.usage)
+        elif kind == "finished":
+            self._unfinished -= 1
+            if word := event.finished.provider_reason:
+                admitted.call.facts.finish_reason = unknown_word(word)
+            if not event.finished.HasField("complete_time"):
+                event.finished.complete_time.seconds = int(time.time())
+            return event.finished.finish_reason == pb.FINISH_REASON_TOOL_CALLS
+        elif kind == "started":
+            completion.complete(event.started)
+            admitted.call.list_dropped(event.started)
+        elif kind == "part_started" and not admitted.request.face_hints.legacy_functions:
+            ids = self._call_ids = self._call_ids or NewCallIds(admitted.full_request)
+            ids.complete(event.part_started, event.candidate_index)
         return False
 
     def _begin(self, first: pb.StreamGenerateResponse) -> ResponseAggregator:

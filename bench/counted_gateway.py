@@ -1,0 +1,59 @@
+"""Gateway that counts its own work: `python -m bench.counted_gateway SOCKET ARGUMENT...` runs `umg ARGUMENT...`.
+
+A signal starts a count in the thread of the event loop, and the next signal ends it: SIGUSR1 counts functions, that is
+calls and resumptions of coroutines in Python, SIGUSR2 bytecodes. At the start of a count an empty datagram is sent to
+the socket at the path SOCKET, at its end the counts by file as JSON.
+"""
+
+import signal
+import socket
+import sys
+from collections import Counter
+from types import FrameType
+from typing import Any
+
+import msgspec
+
+from umg_grpc import cli
+
+
+class Counting:
+    """Counts of the thread in which the signals arrive, by the file of the code."""
+
+    def __init__(self, address: str) -> None:
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.connect(address)
+        self._counts: Counter[str] | None = None
+
+    def functions(self, _number: int, _frame: FrameType | None) -> None:
+        """Start or end a count of functions."""
+        sys.setprofile(None if self._ends() else self._called)
+
+    def bytecodes(self, _number: int, _frame: FrameType | None) -> None:
+        """Start or end a count of bytecodes."""
+        sys.settrace(None if self._ends() else self._entered)
+
+    def _ends(self) -> bool:
+        counts, self._counts = self._counts, Counter() if self._counts is None else None
+        self._socket.send(b"" if counts is None else msgspec.json.encode(counts))
+        return counts is not None
+
+    def _called(self, frame: FrameType, event: str, _argument: Any) -> None:
+        if event == "call" and self._counts is not None:
+            self._counts[frame.f_code.co_filename] += 1
+
+    def _entered(self, frame: FrameType, _event: str, _argument: Any) -> Any:
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        return self._executed
+
+    def _executed(self, frame: FrameType, event: str, _argument: Any) -> Any:
+        if event == "opcode" and self._counts is not None:
+            self._counts[frame.f_code.co_filename] += 1
+        return self._executed
+
+
+if __name__ == "__main__":
+    counting = Counting(sys.argv.pop(1))
+    signal.signal(signal.SIGUSR1, counting.functions)
+    signal.signal(signal.SIGUSR2, counting.bytecodes)
+    cli.main()
