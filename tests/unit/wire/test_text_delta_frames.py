@@ -1,0 +1,101 @@
+"""Frames whose text is cut out: the events are those of the frames decoded one by one, however they are read."""
+
+import itertools
+import json
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from umg_grpc.base.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.chat.stream_decoder import TranslatingDecoder
+from umg_grpc.wire.core.text_delta_frames import TextDeltaFrames
+
+ODD = (
+    {"delta": {"reasoning_content": "hm"}},
+    {"delta": {"content": ""}},
+    {"delta": {"content": "with likelihoods"}, "logprobs": {"content": [{"token": "w", "logprob": -1.0}]}},
+    {"delta": {"tool_calls": [{"index": 0, "id": "c", "function": {"name": "f", "arguments": "{}"}}]}},
+    {"delta": {"content": "of the other"}, "index": 1},
+    {"delta": {"content": None}},
+)
+texts = st.text(st.characters(exclude_categories=[])) | st.sampled_from(
+    ['"', "\\", "\\\\", 'a"}', "\n\n", "chunk", "null"]
+)
+pieces = st.lists(texts.map(lambda text: {"delta": {"content": text}}) | st.sampled_from(ODD), max_size=12)
+
+
+def frame(choice: object, line_end: str, *, ascii_only: bool, padding: str | None) -> bytes:
+    chunk = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "model": "m"}
+    chosen = {"index": 0, "finish_reason": None, **choice} if isinstance(choice, dict) else choice
+    body: dict[str, object] = {**chunk, "choices": [chosen]}
+    if padding is not None:
+        body["obfuscation"] = padding
+    data = json.dumps(body, ensure_ascii=ascii_only, separators=(",", ":"))
+    return f"data: {data}{line_end}{line_end}".encode("utf-8", "surrogatepass")
+
+
+def events_of(reads: Sequence[bytes], *, lessons: int | None = None) -> list[pb.GenerateEvent | str]:
+    """Return the events of a stream, and the reason of an error behind them. `lessons`: frames that may be learned."""
+    decoder, found = TranslatingDecoder(pb.GenerateRequest(model="m")), list[pb.GenerateEvent | str]()
+    if lessons is not None:
+        decoder._lessons = lessons
+    try:
+        for read in reads:
+            if (message := decoder.feed(read)) is not None:
+                found += message.events
+        if (message := decoder.close()) is not None:
+            found += message.events
+    except UmgError as error:
+        found.append(error.name)
+    return found
+
+
+@given(
+    pieces,
+    st.lists(st.integers(0, 4000), max_size=6),
+    st.sampled_from(["\n", "\r\n"]),
+    st.booleans(),
+    st.none() | st.text("abc", max_size=5),
+)
+def test_the_events_are_those_of_frames_decoded_one_by_one(
+    choices: list[object], cuts: list[int], line_end: str, ascii_only: bool, padding: str | None
+) -> None:
+    opening = [{"delta": {"role": "assistant", "content": "one"}}, *({"delta": {"content": "two"}} for _ in range(3))]
+    ending = [{"delta": {}, "finish_reason": "stop"}]
+    frames = [frame(each, line_end, ascii_only=ascii_only, padding=padding) for each in (*opening, *choices, *ending)]
+    stream = b"".join((*frames, f"data: [DONE]{line_end}{line_end}".encode()))
+    places = sorted({0, len(stream), *(cut % len(stream) for cut in cuts)})
+    reads = [stream[start:end] for start, end in itertools.pairwise(places)]
+    assert events_of(reads) == events_of(reads, lessons=0)
+
+
+def test_the_text_of_many_frames_is_cut_out() -> None:
+    frames = [
+        frame({"delta": {"content": f" {number}"}}, "\n", ascii_only=True, padding="x" * number) for number in range(9)
+    ]
+    decoder = TranslatingDecoder(pb.GenerateRequest(model="m"))
+    decoder.feed(frames[0] + frames[1])
+    assert decoder._text_frames is not None
+    assert decoder._text_frames.texts(b"".join(frames[2:]) + b": beat\n\n", 0) == (
+        [f" {number}" for number in range(2, 9)],
+        len(b"".join(frames[2:])),
+    )
+
+
+@pytest.mark.parametrize(
+    ("learned", "text"),
+    [
+        ('data: {"id":"a","delta":"\\u0061"}\n\n', "a"),  # the text is written in another way than elsewhere
+        ('data: {"id":"a","delta":"a"}\n\n', "a"),  # twice
+        ('data: {"delta":"a"}\n', "a"),  # no whole frame
+    ],
+)
+def test_a_frame_is_not_learned_if_the_place_of_its_text_is_not_certain(learned: str, text: str) -> None:
+    def read(changed: bytes) -> str | None:
+        delta: str = json.loads(changed.removeprefix(b"data: "))["delta"]
+        return delta
+
+    assert TextDeltaFrames.learn(learned.encode(), text, read) is None
