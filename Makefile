@@ -125,6 +125,7 @@ check: $(VENV)/.installed ## check style, types, import contracts, the schema's 
 	$(BIN)/python scripts/check_language.py
 	$(BIN)/python scripts/check_matches.py
 	$(BIN)/python scripts/lock.py --check
+	$(BIN)/python -m bench.call_counts --check
 
 shape: $(VENV)/.installed ## measure rooms, layers, the pure core and a walk through the code: seconds
 	@$(BIN)/python -m scripts.shape

@@ -136,7 +136,7 @@ async def gateway(
     upstream: Target, where: Cores, folder: Path, *, local: bool = False, build: Build = INSTALLED
 ) -> AsyncGenerator[Target, None]:
     """Run the gateway as users start it, in a new folder. `local`: with local models."""
-    config = _config(upstream, folder, build.name, local=local)
+    config = write_config(upstream, folder, build.name, local=local)
     command = [str(Path(sysconfig.get_path("scripts"), "umg")), "serve", "--config", str(config)]
     command += ["--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--data", str(folder / "data")]
     environment = {"UMG_API_KEY": KEY, **build.environment}
@@ -167,7 +167,10 @@ def _make(folder: Path) -> None:
     folder.mkdir(parents=True)
 
 
-def _config(upstream: Target, folder: Path, credential: str, *, local: bool) -> Path:
+def write_config(upstream: Target, folder: Path, credential: str, *, local: bool) -> Path:
+    """Write the config of a gateway into a new folder, and return its path. `credential`: name of the gateway at the
+    fake upstream; `local`: with local models.
+    """
     _make(folder)
     config = folder / "config.yaml"
     models = ", ".join([*chat_bodies.MODELS, embedding_bodies.MODEL])

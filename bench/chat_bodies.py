@@ -11,6 +11,8 @@ PATH = "/v1/chat/completions"
 
 SMALL = "bench-small"
 """One small JSON answer."""
+LARGE = "bench-large"
+"""One JSON answer of 20 KB."""
 BURST = "bench-burst"
 """A stream of `CHUNKS` chunks, written at once."""
 PACED = "bench-paced"
@@ -21,8 +23,8 @@ SLOW = "bench-slow"
 """The same with a chunk every `SLOW_SECONDS`."""
 DELAYED = "bench-delayed"
 """One small JSON answer, sent `DELAY_SECONDS` after its request."""
-MODELS = (SMALL, BURST, PACED, HELD, SLOW, DELAYED)
-WHOLE = frozenset({SMALL, DELAYED})
+MODELS = (SMALL, LARGE, BURST, PACED, HELD, SLOW, DELAYED)
+WHOLE = frozenset({SMALL, LARGE, DELAYED})
 """Models whose answer is not a stream."""
 
 CHUNKS = 100
@@ -39,6 +41,7 @@ CONTENT = b'"content":" '
 
 _QUESTION = "Say in one sentence what a gateway in front of several model providers is good for."
 _REPLY = "It gives every application one address, one key and one format, and hides which provider answers. " * 4
+_LARGE_REPLY = _REPLY * 50
 _ID = "chatcmpl-bench00000000000000000000"
 _CREATED = 1_700_000_000
 
@@ -99,7 +102,7 @@ def request_body(model: str) -> bytes:
 
 def answer(model: str = SMALL) -> bytes:
     """Return the JSON answer of a model of `WHOLE`, whose answers are not streamed."""
-    message = {"role": "assistant", "content": _REPLY}
+    message = {"role": "assistant", "content": _reply(model)}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
     head = {"id": _ID, "object": "chat.completion", "created": _CREATED, "model": model}
     return msgspec.json.encode({**head, "choices": [choice], "usage": Usage()})
@@ -126,9 +129,13 @@ def fault(model: str, body: bytes) -> Fault | None:
     return _whole_fault(model, body) if model in WHOLE else _stream_fault(model, body)
 
 
+def _reply(model: str) -> str:
+    return _LARGE_REPLY if model == LARGE else _REPLY
+
+
 def _whole_fault(model: str, body: bytes) -> Fault | None:
     read = msgspec.json.decode(body, type=_Answer)
-    if read.model != model or read.usage != Usage() or [c.message.content for c in read.choices] != [_REPLY]:
+    if read.model != model or read.usage != Usage() or [c.message.content for c in read.choices] != [_reply(model)]:
         return Fault("another answer than the upstream's", body)
     return None
 

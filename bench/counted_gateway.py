@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 from collections import Counter
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -38,15 +39,15 @@ class Counting:
         self._socket.send(b"" if counts is None else msgspec.json.encode(counts))
         return counts is not None
 
-    def _called(self, frame: FrameType, event: str, _argument: Any) -> None:
+    def _called(self, frame: FrameType, event: str, _argument: object) -> None:
         if event == "call" and self._counts is not None:
             self._counts[frame.f_code.co_filename] += 1
 
-    def _entered(self, frame: FrameType, _event: str, _argument: Any) -> Any:
+    def _entered(self, frame: FrameType, _event: str, _argument: object) -> Callable[..., Any]:
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
         return self._executed
 
-    def _executed(self, frame: FrameType, event: str, _argument: Any) -> Any:
+    def _executed(self, frame: FrameType, event: str, _argument: object) -> Callable[..., Any]:
         if event == "opcode" and self._counts is not None:
             self._counts[frame.f_code.co_filename] += 1
         return self._executed

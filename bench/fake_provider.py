@@ -91,6 +91,8 @@ class Connection(asyncio.Protocol):
         match model[1].decode() if model else None:
             case chat_bodies.SMALL:
                 self.transport.write(SMALL)
+            case chat_bodies.LARGE:
+                self.transport.write(LARGE)
             case chat_bodies.DELAYED:
                 self._timer = asyncio.get_running_loop().call_later(
                     chat_bodies.DELAY_SECONDS, self.transport.write, DELAYED
@@ -160,6 +162,7 @@ def _burst(*, usage: bool) -> bytes:
 
 
 SMALL = _json(chat_bodies.answer())
+LARGE = _json(chat_bodies.answer(chat_bodies.LARGE))
 DELAYED = _json(chat_bodies.answer(chat_bodies.DELAYED))
 BURST = {usage: _burst(usage=usage) for usage in (False, True)}
 VECTORS: dict[tuple[str | None, str], bytes] = {

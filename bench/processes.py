@@ -45,11 +45,17 @@ class Process:
 
     async def port(self) -> int:
         """Return the port of the first address that the program prints when it serves. Later output is discarded."""
-        deadline = time.monotonic() + READY_SECONDS
-        while not (address := ADDRESS.search(await self.line(deadline - time.monotonic()))):
-            pass
+        (port,) = await self.ports(ADDRESS)
+        return port
+
+    async def ports(self, *patterns: re.Pattern[bytes]) -> list[int]:
+        """Return the ports, each the group of a pattern, that the program prints. Later output is discarded."""
+        deadline, found = time.monotonic() + READY_SECONDS, dict[re.Pattern[bytes], int]()
+        while len(found) < len(patterns):
+            line = await self.line(deadline - time.monotonic())
+            found |= {each: int(match[1]) for each in patterns if (match := each.search(line))}
         self._draining = asyncio.create_task(self._drain())
-        return int(address[1])
+        return [found[each] for each in patterns]
 
     def error_output(self) -> str:
         """Return the end of the program's standard error, to append to a message."""
