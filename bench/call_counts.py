@@ -162,7 +162,7 @@ class Counter:
 
 
 def table(found: Mapping[str, Counts], known: Mapping[str, Counts]) -> str:
-    """Return the counts as a Markdown table, beside those that are written down."""
+    """Return the counts as a Markdown table, beside the known counts."""
     rows = [
         f"| call | functions, Python {VERSION} | written down | bytecodes | written down |",
         "|---|--:|--:|--:|--:|",

@@ -22,15 +22,15 @@ class TextDeltaFrames(NamedTuple):
 
     @classmethod
     def learn(cls, frame: bytes, text: str, read: Callable[[bytes], str | None]) -> Self | None:
-        """Return the bytes around the text of a frame; None if it cannot be told where the text is. `read`: returns the
-        text that a frame appends, None for any other frame; it is called with another text in the same place.
+        """Return the bytes around the text of a frame; None if the place of the text is not certain. `read`: returns
+        the text that a frame appends, None for any other frame; it is called with another text in the same place.
         """
         literal = msgspec.json.encode(text)
         if frame.count(literal) != 1 or not frame.endswith((b"\n\n", b"\r\n\r\n")):
             return None
         head, _, tail = frame.partition(literal)
         if read(head + msgspec.json.encode(PROBE) + tail) != PROBE:
-            return None  # the bytes of the text stand elsewhere
+            return None  # these bytes occur elsewhere, and the text is written in another way
         if (padding := _PADDING.search(tail)) is None:
             return cls(head, tail, b"")
         return cls(head, tail[: padding.end()], tail[tail.index(b'"', padding.end()) :])
