@@ -5,6 +5,7 @@ calls and resumptions of coroutines in Python, SIGUSR2 bytecodes. At the start o
 the socket at the path SOCKET, at its end the counts by file as JSON.
 """
 
+import runpy
 import signal
 import socket
 import sys
@@ -14,8 +15,6 @@ from types import FrameType
 from typing import Any
 
 import msgspec
-
-from umg_grpc import cli
 
 
 class Counting:
@@ -57,4 +56,4 @@ if __name__ == "__main__":
     counting = Counting(sys.argv.pop(1))
     signal.signal(signal.SIGUSR1, counting.functions)
     signal.signal(signal.SIGUSR2, counting.bytecodes)
-    cli.main()
+    runpy.run_module("umg_grpc.cli", run_name="__main__")
