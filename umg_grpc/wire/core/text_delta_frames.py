@@ -10,7 +10,7 @@ _STRING = re.compile(rb'"(?!")[^"\\]*(?:\\.[^"\\]*)*"')
 """JSON string, except for the empty one, which appends nothing and may have another meaning."""
 _PADDING = re.compile(rb'"obfuscation": ?"')
 _TEXT, _TEXTS = msgspec.json.Decoder(str), msgspec.json.Decoder(list[str])
-PROBE = "\N{BLACK STAR} probe"
+PROBE_TEXT = "\N{BLACK STAR} probe"
 
 
 class TextDeltaFrames(NamedTuple):
@@ -29,7 +29,7 @@ class TextDeltaFrames(NamedTuple):
         if frame.count(literal) != 1 or not frame.endswith((b"\n\n", b"\r\n\r\n")):
             return None
         head, _, tail = frame.partition(literal)
-        if read(head + msgspec.json.encode(PROBE) + tail) != PROBE:
+        if read(head + msgspec.json.encode(PROBE_TEXT) + tail) != PROBE_TEXT:
             return None  # these bytes occur elsewhere, and the text is written in another way
         if (padding := _PADDING.search(tail)) is None:
             return cls(head, tail, b"")
