@@ -23,8 +23,8 @@ from umg_grpc.upstream.response_memory_budget import ResponseBudget
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.image_file_headers import PNG_TYPE, read_header
 from umg_grpc.wire.core.json_decoding import invalid
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.facts_beside_request import NO_NOTES, RequestNotes
 from umg_grpc.wire.images.providers.request_encoding import extra_fields
 from umg_grpc.wire.text_format_interface import BIG_BYTES
 from umg_sandbox import image_drawing, simulated_faults

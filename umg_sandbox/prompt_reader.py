@@ -8,8 +8,8 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.core.unknown_role_messages import omits_turn
-from umg_grpc.wire.decoded_request_notes import RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report, foreign, omits, untranslatable
+from umg_grpc.wire.facts_beside_request import RequestNotes
 from umg_grpc.wire.unsupported_field_detection import note_nested, source_path
 from umg_sandbox.media_inspection import FIRST_WORDS, MediaDescription, inspect_media
 from umg_sandbox.words_from_prompt import digest

@@ -6,8 +6,8 @@ from umg_grpc.upstream.local.wordllama import LocalRerank, WordLlamaEngine
 from umg_grpc.upstream.local.wordllama.reranker import LocalRerankCall
 from umg_grpc.upstream.local.wordllama.text_length_limits import SLOW_BYTES
 from umg_grpc.v1 import pb
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.facts_beside_request import NO_NOTES, RequestNotes
 from umg_sandbox.simulated_faults import SimulatedDeadlines, raise_in_unary_call
 
 

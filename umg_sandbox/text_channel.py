@@ -11,8 +11,8 @@ from umg_grpc.knowledge.model_quirk_definitions import NO_CHANNEL_QUIRKS, Channe
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import lenient_number_reading
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.facts_beside_request import NO_NOTES, RequestNotes
 from umg_sandbox import image_drawing, simulated_faults, simulated_prompt_cache
 from umg_sandbox.prompt_reader import Count, Prompt, read_prompt
 from umg_sandbox.response_generation import Draft, make_response

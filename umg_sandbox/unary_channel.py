@@ -14,8 +14,8 @@ from umg_grpc.operations.rerank_operation import RERANK_OPERATION
 from umg_grpc.upstream.http.provider_call import HasSource
 from umg_grpc.upstream.local.wordllama import WordLlamaEngine
 from umg_grpc.upstream.upstream_interfaces import UnaryUpstream
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.facts_beside_request import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format_interface import BIG_BYTES
 from umg_sandbox.embedding_channel import SandboxEmbedding
 from umg_sandbox.rerank_channel import SandboxRerank

@@ -24,7 +24,7 @@ from umg_grpc.wire.core.gateway_headers import (
     cache_seconds,
     is_strict,
 )
-from umg_grpc.wire.decoded_request_notes import RequestNotes
+from umg_grpc.wire.facts_beside_request import RequestNotes
 from umg_grpc.wire.inprocess_request_attachment import Attachment
 
 STRICT_FIELD, CACHE_FIELD = istr(STRICT_HEADER), istr(CACHE_HEADER)

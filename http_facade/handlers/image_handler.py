@@ -25,7 +25,7 @@ from umg_grpc.wire.core.model_in_path import form_of_model
 from umg_grpc.wire.core.response_shape_selection import SHAPE_HEADER, client_shape
 from umg_grpc.wire.core.sse import EVENT_STREAM
 from umg_grpc.wire.core.undecoded_base64_files import NONCE_BYTES, EncodedFiles
-from umg_grpc.wire.decoded_request_notes import RequestNotes
+from umg_grpc.wire.facts_beside_request import RequestNotes
 from umg_grpc.wire.image_format_interface import ImageStreamEncoder
 from umg_grpc.wire.images import IMAGE_FORMATS
 from umg_grpc.wire.unary_format_interface import ClientShape

@@ -39,7 +39,7 @@ from umg_grpc.operations.wire_formats_by_name import unary_operation
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import TEXT_FACES
 from umg_grpc.wire.core.stream_memory_limits import FREE_BYTES
-from umg_grpc.wire.decoded_request_notes import RequestNotes
+from umg_grpc.wire.facts_beside_request import RequestNotes
 from umg_grpc.wire.text_format_interface import TextFace
 
 Handler: TypeAlias = Callable[[HttpExchange], Awaitable[web.StreamResponse | WholeResponse]]

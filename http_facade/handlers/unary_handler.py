@@ -23,7 +23,7 @@ from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.core.model_in_path import form_of_model
 from umg_grpc.wire.core.multipart_forms import FORM_TYPE
 from umg_grpc.wire.core.response_shape_selection import client_shape
-from umg_grpc.wire.decoded_request_notes import DecodedRequest
+from umg_grpc.wire.facts_beside_request import DecodedRequest
 from umg_grpc.wire.text_format_interface import BIG_BYTES
 from umg_grpc.wire.unary_format_interface import UnaryFace
 

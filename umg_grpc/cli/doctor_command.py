@@ -16,8 +16,8 @@ from pathlib import Path
 from umg_grpc.cli.health_command import connection_to
 from umg_grpc.config import Address, Config
 from umg_grpc.process import port_checks
+from umg_grpc.process.interpreter_optimization_check import BUILD_REMEDY, missing_optimizations
 from umg_grpc.process.open_file_limit import LEAST_FILES, MAX_FILES, OTHER_FILES, max_clients
-from umg_grpc.process.python_build_check import BUILD_REMEDY, missing_optimizations
 from umg_grpc.store.database_constants import READY_SECONDS
 
 WAIT_SECONDS = 3.0

@@ -17,7 +17,7 @@ from rich.console import Console
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.cli.gateway_connection import GrpcTarget
-from umg_grpc.cli.terminal_pictures import MAX_COLUMNS, encoder_of
+from umg_grpc.cli.terminal_image_display import MAX_COLUMNS, encoder_of
 from umg_grpc.v1 import pb, rpc
 
 STANDARD_OUTPUT = "-"

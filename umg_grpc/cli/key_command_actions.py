@@ -55,7 +55,7 @@ def _warn_of_per_worker_limits(target: AdminTarget, key: pb.Key) -> None:
     if target.gateway:
         return
     # imported here: slow to import, and needed on a database alone
-    from umg_grpc.access.per_worker_limit_checks import LIMIT_FIELDS, LIMIT_REMEDY
+    from umg_grpc.access.multi_worker_limit_rejection import LIMIT_FIELDS, LIMIT_REMEDY
     from umg_grpc.store.process_locks import USAGE_DIRECTORY, count_running
 
     if not any(key.settings.HasField(name) for name in LIMIT_FIELDS) or load_storage(target.config).redis is not None:

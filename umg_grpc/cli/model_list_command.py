@@ -56,7 +56,7 @@ from umg_grpc.service.resilience.learned_quirks import LIFETIME_SECONDS
 from umg_grpc.service.servicers.channel_health_report import CIRCUIT_STATES, ChannelReport
 from umg_grpc.service.stored_model_lists import list_states, stored_router
 from umg_grpc.store.channel_failure_file import LastFailure, read_failures
-from umg_grpc.store.model_list_files import ModelListFiles
+from umg_grpc.store.provider_model_list_files import ModelListFiles
 from umg_grpc.v1 import pb
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import typer
 def providers(name: Annotated[str | None, typer.Argument(help="Show all values of this one.")] = None) -> None:
     """List the providers that a channel can name: `provider: NAME` fills in its address, protocols and models."""
     from umg_grpc.cli.provider_texts import details, table
-    from umg_grpc.config.yaml_conversion import similar
+    from umg_grpc.config.typed_sections_from_yaml import similar
     from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS
 
     if name is None:

@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
+from umg_grpc.config.typed_sections_from_yaml import any_of
 from umg_grpc.config.value_parsers import url
-from umg_grpc.config.yaml_conversion import any_of
 from umg_grpc.config.yaml_document import Path, YamlDocument
 from umg_grpc.knowledge.cloud_call_shapes import call_shape
 from umg_grpc.knowledge.provider_presets import Provider

@@ -24,8 +24,8 @@ from umg_grpc.config.channel_quirks import QuirksEntry, quirks
 from umg_grpc.config.config_values import DIRECT_ROUTE, SIMULATED_PROTOCOL, Channel, ChannelModel
 from umg_grpc.config.file_sections import KEYLESS_AUTH, Auth, ConfigEntry, Seconds, Timeout
 from umg_grpc.config.price_settings import price_region, unpriced
+from umg_grpc.config.typed_sections_from_yaml import any_of, read_entry, similar
 from umg_grpc.config.value_parsers import family, url
-from umg_grpc.config.yaml_conversion import any_of, read_entry, similar
 from umg_grpc.config.yaml_document import Path, Value, YamlDocument
 from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS, Provider
 from umg_grpc.operations import OPERATIONS_BY_VALUE, ModelOperation

@@ -9,7 +9,7 @@ from umg_grpc.config.config_values import ModelInfo
 from umg_grpc.config.file_sections import Fallbacks
 from umg_grpc.config.model_aliases import is_served
 from umg_grpc.config.model_index import ModelIndex
-from umg_grpc.config.yaml_conversion import read_entry
+from umg_grpc.config.typed_sections_from_yaml import read_entry
 from umg_grpc.config.yaml_document import Path, YamlDocument
 
 FALLBACK_CAUSES = tuple(field.name for field in fields(Fallbacks))

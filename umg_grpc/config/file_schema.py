@@ -35,8 +35,8 @@ from umg_grpc.config.file_sections import (
     Seconds,
     Tls,
 )
+from umg_grpc.config.typed_sections_from_yaml import read_entry
 from umg_grpc.config.value_parsers import address, body_size, duration, redis_url, scheme, store_size, token, url
-from umg_grpc.config.yaml_conversion import read_entry
 from umg_grpc.config.yaml_document import ConfigError, YamlDocument
 
 BUCKET_URL = re.compile(r"(?:s3|gs|az)://[A-Za-z0-9][A-Za-z0-9._-]{1,62}(?:/[^?#\s]*)?")

@@ -12,8 +12,8 @@ from umg_grpc.config.config_values import GuardRow
 from umg_grpc.config.fallback_section import problem_of_model
 from umg_grpc.config.file_sections import ConfigEntry, Seconds
 from umg_grpc.config.model_index import ModelIndex
+from umg_grpc.config.typed_sections_from_yaml import any_of, read_entry
 from umg_grpc.config.value_parsers import url
-from umg_grpc.config.yaml_conversion import any_of, read_entry
 from umg_grpc.config.yaml_document import Path, YamlDocument
 from umg_grpc.knowledge.sensitive_text_patterns import (
     GUARDED_PATTERNS,

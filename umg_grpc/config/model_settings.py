@@ -10,8 +10,8 @@ from umg_grpc.config.config_values import Channel, Config, ModelInfo
 from umg_grpc.config.file_sections import ConfigEntry, ModelLimits, Seconds
 from umg_grpc.config.model_index import ModelIndex
 from umg_grpc.config.price_settings import prices, unpriced
+from umg_grpc.config.typed_sections_from_yaml import any_of, read_entry
 from umg_grpc.config.value_parsers import duration, family, time
-from umg_grpc.config.yaml_conversion import any_of, read_entry
 from umg_grpc.config.yaml_document import Path, Value, YamlDocument
 from umg_grpc.operations import SCOPE_OPERATIONS
 from umg_grpc.tokens.vocabularies import TOKENIZER_ROWS

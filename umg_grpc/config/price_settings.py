@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from umg_grpc.base.micro_credits import MICRO_CREDITS
-from umg_grpc.config.yaml_conversion import any_of
+from umg_grpc.config.typed_sections_from_yaml import any_of
 from umg_grpc.config.yaml_document import Path, YamlDocument
 from umg_grpc.knowledge.price_calculation import (
     MEDIA_UNITS,

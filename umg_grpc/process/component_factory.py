@@ -14,7 +14,7 @@ from umg_grpc.access.callback_signatures import CallbackSignatures
 from umg_grpc.access.conversation_summary_seals import SummarySeals
 from umg_grpc.access.key_last_use import KeyUses
 from umg_grpc.access.key_limits import KeyLimits
-from umg_grpc.access.per_worker_limit_checks import LimitedKeys
+from umg_grpc.access.multi_worker_limit_rejection import LimitedKeys
 from umg_grpc.access.signed_file_links import FileLinks
 from umg_grpc.access.signing_secret import link_secret
 from umg_grpc.access.usage_record_writer import UsageLog
@@ -28,7 +28,7 @@ from umg_grpc.service.operations.generate.conversation_stores import Conversatio
 from umg_grpc.service.resilience.load_shedding import LoadShedder
 from umg_grpc.service.service_metrics import Metrics
 from umg_grpc.service.telemetry.telemetry_interface import Telemetry
-from umg_grpc.service.video_tasks.background_task_work import TASKS_DIRECTORY
+from umg_grpc.service.video_tasks.task_background_worker import TASKS_DIRECTORY
 from umg_grpc.store import Store
 from umg_grpc.store.availability_checks import Availability
 from umg_grpc.store.blob_backend_selection import blob_place
@@ -36,8 +36,8 @@ from umg_grpc.store.blob_store import BlobStore
 from umg_grpc.store.channel_failure_file import ChannelFailures
 from umg_grpc.store.database_time import utc_of
 from umg_grpc.store.expired_row_sweep import Bounds
-from umg_grpc.store.model_list_files import ModelListFiles
 from umg_grpc.store.process_locks import USAGE_DIRECTORY, ProcessLocks, count_running
+from umg_grpc.store.provider_model_list_files import ModelListFiles
 from umg_grpc.store.redis_client import Redis
 from umg_grpc.store.redis_process_count import Presence
 from umg_grpc.upstream.caller_url_fetch import Fetcher

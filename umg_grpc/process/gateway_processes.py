@@ -18,7 +18,7 @@ import uvloop
 
 from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.access.bootstrap_key import BOOTSTRAP_KEY_VARIABLE, Bootstrap, ensure_bootstrap
-from umg_grpc.access.per_worker_limit_checks import check_start
+from umg_grpc.access.multi_worker_limit_rejection import check_start
 from umg_grpc.base import gateway_log
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.printable_text import printable
@@ -29,10 +29,10 @@ from umg_grpc.process.channel_factory import LocalSource
 from umg_grpc.process.channel_file_checks import check_authorities
 from umg_grpc.process.config_loading import read
 from umg_grpc.process.exposure_checks import check_exposure
+from umg_grpc.process.interpreter_optimization_check import BUILD_REMEDY, missing_optimizations
 from umg_grpc.process.model_list_report import failed_lists
 from umg_grpc.process.open_file_limit import raise_file_limit
 from umg_grpc.process.proxy_report import proxy_lines
-from umg_grpc.process.python_build_check import BUILD_REMEDY, missing_optimizations
 from umg_grpc.process.reload_sockets import MAX_PROBLEM_CHARACTERS, Outcome, reload_socket
 from umg_grpc.process.retired_model_report import retired_models
 from umg_grpc.process.serve_options import GRPC_FACE, Options
@@ -45,7 +45,7 @@ from umg_grpc.process.worker_processes import WITH_LOCAL, WORKER_VARIABLE, Relay
 from umg_grpc.routing import unserved_models
 from umg_grpc.service.stored_model_lists import list_states, stored_router
 from umg_grpc.store import StoreError, open_store
-from umg_grpc.store.model_list_files import ModelListFiles
+from umg_grpc.store.provider_model_list_files import ModelListFiles
 from umg_grpc.store.repeated_background_tasks import Background
 from umg_grpc.upstream.local.model_process_supervisor import LocalModel
 from umg_grpc.v1 import pb

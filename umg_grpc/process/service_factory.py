@@ -10,7 +10,7 @@ import grpc
 
 from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.access.authentication import Authenticator
-from umg_grpc.access.per_worker_limit_checks import check_models
+from umg_grpc.access.multi_worker_limit_rejection import check_models
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.inprocess_channel import InProcessChannel, InProcessServer
 from umg_grpc.config import Config
@@ -64,11 +64,11 @@ from umg_grpc.service.servicers.videos import VideoServicer
 from umg_grpc.service.stored_model_lists import list_states
 from umg_grpc.service.telemetry.telemetry_interface import Telemetry
 from umg_grpc.service.unpriced_models import UnpricedModels
-from umg_grpc.service.video_tasks.background_task_work import Tasks
 from umg_grpc.service.video_tasks.caller_task_changes import TaskChanges
 from umg_grpc.service.video_tasks.provider_notifications import ProviderNotifications
 from umg_grpc.service.video_tasks.result_download import TaskContent
 from umg_grpc.service.video_tasks.shared_task_objects import TaskContext
+from umg_grpc.service.video_tasks.task_background_worker import Tasks
 from umg_grpc.service.video_tasks.task_lookup import TaskLookup
 from umg_grpc.service.video_tasks.task_metrics import TaskMetrics
 from umg_grpc.store import Store, open_store

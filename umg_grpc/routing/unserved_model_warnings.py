@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 from umg_grpc.base.printable_text import printable
 from umg_grpc.config import Channel, ChannelModel, Config
 from umg_grpc.config.channel_section import OPERATION_PROTOCOLS
-from umg_grpc.config.yaml_conversion import any_of
+from umg_grpc.config.typed_sections_from_yaml import any_of
 from umg_grpc.operations import OPERATIONS_BY_VALUE, ModelOperation
 from umg_grpc.routing.channel_target import has_operation, is_own, known_operations_of
 

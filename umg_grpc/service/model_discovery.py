@@ -18,7 +18,7 @@ from umg_grpc.routing.discovered_models import with_discovered
 from umg_grpc.service.metric_gauges import MODEL_LIST_AGE, MODEL_LIST_SUCCESS
 from umg_grpc.service.service_metrics import Metrics, Values
 from umg_grpc.service.stored_model_lists import list_source
-from umg_grpc.store.model_list_files import ListFailure, ModelListFiles
+from umg_grpc.store.provider_model_list_files import ListFailure, ModelListFiles
 from umg_grpc.store.repeated_background_tasks import Background
 from umg_grpc.upstream.http.provider_connection import HttpChannel
 from umg_grpc.upstream.http.provider_model_list import fetch_models

@@ -12,7 +12,7 @@ from umg_grpc.operations.provider_protocols_by_name import model_list
 from umg_grpc.routing import Router
 from umg_grpc.routing.discovered_models import with_discovered
 from umg_grpc.service.provider_failure_advice import advice
-from umg_grpc.store.model_list_files import ModelListFiles
+from umg_grpc.store.provider_model_list_files import ModelListFiles
 from umg_grpc.v1 import pb
 from umg_grpc.wire.provider_model_lists import ProviderModelList
 

@@ -8,8 +8,8 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.model_quirk_definitions import NO_CHANNEL_QUIRKS, ChannelQuirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.prompt_cache_marks import PromptMark
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.facts_beside_request import NO_NOTES, RequestNotes
 from umg_grpc.wire.native.stored_prompts import Beginning, Created, DividedPrompt
 from umg_grpc.wire.video.provider_task_types import ProviderResult, ProviderStatus, ProviderTask, Submission
 

@@ -13,10 +13,10 @@ from umg_grpc.wire.core.embedding_vectors import from_numbers
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject
 from umg_grpc.wire.core.lenient_number_reading import Count
 from umg_grpc.wire.core.split_character_repair import decode
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.errors import provider_errors
 from umg_grpc.wire.errors.provider_errors import no_response, unreadable
+from umg_grpc.wire.facts_beside_request import NO_NOTES, RequestNotes
 from umg_grpc.wire.shared_embedding_checks import TOO_LONG, common_length, fill_usage, fill_vectors, texts_of
 from umg_grpc.wire.text_format_interface import UpstreamRequest
 from umg_grpc.wire.unary_format_interface import UnaryProviderFormat

@@ -11,7 +11,7 @@ from msgspec import Raw
 from umg_grpc.knowledge.cloud_call_shapes import CallShape, call_shape
 from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
+from umg_grpc.wire.facts_beside_request import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format_interface import TextProviderFormat, UpstreamRequest
 from umg_grpc.wire.unary_format_interface import UnaryProviderFormat
 

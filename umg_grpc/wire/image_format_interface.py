@@ -8,7 +8,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.multipart_forms import FormPart
 from umg_grpc.wire.core.undecoded_base64_files import EncodedFiles
-from umg_grpc.wire.decoded_request_notes import DecodedRequest
+from umg_grpc.wire.facts_beside_request import DecodedRequest
 from umg_grpc.wire.text_format_interface import BodyDecoder
 from umg_grpc.wire.unary_format_interface import ClientShape
 

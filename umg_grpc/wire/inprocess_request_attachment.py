@@ -2,7 +2,7 @@
 
 import msgspec
 
-from umg_grpc.wire.decoded_request_notes import RequestNotes
+from umg_grpc.wire.facts_beside_request import RequestNotes
 
 
 class Attachment(msgspec.Struct, eq=False):

@@ -12,8 +12,8 @@ from umg_grpc.knowledge.model_quirk_definitions import HASH_CHARACTERS, NO_QUIRK
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.core.reasoning_effort_order import higher_effort, is_off
-from umg_grpc.wire.decoded_request_notes import DecodedRequest, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.facts_beside_request import DecodedRequest, RequestNotes
 
 SAMPLING_FIELDS: tuple[Literal["temperature", "top_p", "top_k"], ...] = ("temperature", "top_p", "top_k")
 SEARCH_TOOL = "web_search"  # name of the search in a tool choice

@@ -3,8 +3,8 @@
 from umg_grpc.knowledge.model_quirk_definitions import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.reasoning_effort_order import is_off
-from umg_grpc.wire.decoded_request_notes import DecodedRequest, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.facts_beside_request import DecodedRequest, RequestNotes
 from umg_grpc.wire.model_quirks import has_functions
 
 

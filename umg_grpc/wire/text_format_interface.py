@@ -19,8 +19,8 @@ from umg_grpc.wire.core.prompt_cache_marks import PromptMark
 from umg_grpc.wire.core.rate_limit_headers import RATE_LIMIT_PREFIX, RateLimitHeaders, rate_limit_headers
 from umg_grpc.wire.core.sse import EVENT_STREAM
 from umg_grpc.wire.core.tool_call_id_pairing import NO_CALL_IDS, CallIdPlaces
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.facts_beside_request import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.provider_protocols import TEXT_PROTOCOLS
 
 BIG_BYTES = 512 * 2**10  # from which encoding takes milliseconds, and is done in a thread, not in the event loop

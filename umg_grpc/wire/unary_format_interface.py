@@ -11,7 +11,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.wire.core.account_object_detection import ObjectRules
 from umg_grpc.wire.core.multipart_forms import FormPart
 from umg_grpc.wire.core.provider_key_headers import DEFAULT_KEY_HEADER
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, DecodedRequest, RequestNotes
+from umg_grpc.wire.facts_beside_request import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.text_format_interface import BodyDecoder, Elapsed, UpstreamRequest
 
 Request = TypeVar("Request")

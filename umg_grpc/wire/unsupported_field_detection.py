@@ -8,8 +8,8 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.caller_field_paths import body_path
 from umg_grpc.wire.core.json_decoding import echo
 from umg_grpc.wire.core.messages_beta_features import betas_without_field
-from umg_grpc.wire.decoded_request_notes import RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
+from umg_grpc.wire.facts_beside_request import RequestNotes
 
 # Values of `include` whose content responses have in any case, if it exists. Reasoning state is also stored in the
 # gateway for callers that do not send it back.

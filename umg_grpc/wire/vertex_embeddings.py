@@ -11,9 +11,9 @@ from umg_grpc.wire.core.embedding_vectors import from_numbers
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject
 from umg_grpc.wire.core.lenient_number_reading import Count
 from umg_grpc.wire.core.split_character_repair import decode
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.provider_errors import no_response, unreadable
+from umg_grpc.wire.facts_beside_request import NO_NOTES, RequestNotes
 from umg_grpc.wire.native import errors
 from umg_grpc.wire.native.model_paths import call_path
 from umg_grpc.wire.shared_embedding_checks import (

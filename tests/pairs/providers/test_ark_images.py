@@ -12,8 +12,8 @@ from tests.support.error_checks import raises_error
 from tests.support.providers import ark_sdk
 from umg_grpc.knowledge.families.image_model_rules import family_row
 from umg_grpc.v1 import pb
-from umg_grpc.wire.decoded_request_notes import RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.facts_beside_request import RequestNotes
 from umg_grpc.wire.images.image_request_checks import check
 from umg_grpc.wire.images.providers.ark_images import ARK_IMAGES
 from umg_grpc.wire.images.request import decode_request

@@ -18,9 +18,9 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.converse import CONVERSE_FORMAT
 from umg_grpc.wire.core.sse import SseSplitter, split
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, DecodedRequest
 from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
 from umg_grpc.wire.errors.error_message_redaction import clean
+from umg_grpc.wire.facts_beside_request import NO_NOTES, DecodedRequest
 from umg_grpc.wire.rerank import RERANK_FORMATS
 from umg_grpc.wire.unary_format_interface import ClientShape, UnaryFormat
 

@@ -28,8 +28,8 @@ from tests.support.providers.vectors import packed
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Config
 from umg_grpc.v1 import pb, rpc
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, DecodedRequest
 from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
+from umg_grpc.wire.facts_beside_request import NO_NOTES, DecodedRequest
 from umg_grpc.wire.rerank import RERANK_FORMATS
 
 Json = dict[str, Any]

@@ -18,7 +18,7 @@ from tests.support.redis import RedisServer
 from umg_grpc.cli import doctor_command
 from umg_grpc.cli.doctor_command import Check, CheckState, Machine
 from umg_grpc.config import Address, parse
-from umg_grpc.process.python_build_check import missing_optimizations
+from umg_grpc.process.interpreter_optimization_check import missing_optimizations
 from umg_grpc.store import open_store
 from umg_grpc.store.database_state import database_state
 from umg_grpc.store.schema_version import NEWEST_MIGRATION

@@ -16,7 +16,7 @@ from PIL import Image
 
 from tests.support.forked_umg_starts import Program, start, start_on_terminal
 from tests.support.gateways import Running, running
-from umg_grpc.cli.terminal_pictures import CHUNK_CHARACTERS, encoder_of, iterm, kitty
+from umg_grpc.cli.terminal_image_display import CHUNK_CHARACTERS, encoder_of, iterm, kitty
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

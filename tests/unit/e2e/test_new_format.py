@@ -24,9 +24,9 @@ from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.account_object_detection import ObjectRules
 from umg_grpc.wire.core.json_decoding import parse
 from umg_grpc.wire.core.stream_decoder import EventDecoder, FrameDecoder
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.provider_errors import cut_off, decode_error
+from umg_grpc.wire.facts_beside_request import NO_NOTES, RequestNotes
 from umg_grpc.wire.provider_protocols import TEXT_PROTOCOLS, TextProtocol
 from umg_grpc.wire.text_format_interface import FaceRequest, TextFormat, UpstreamRequest
 

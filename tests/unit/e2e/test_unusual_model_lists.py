@@ -12,7 +12,7 @@ from tests.support.gateways import Running, refresh_model_lists, running
 from tests.support.providers.server import FakeProvider, ReceivedRequest, serve_provider
 from umg_grpc.service.model_discovery import ModelDiscovery
 from umg_grpc.service.service_metrics import Metrics
-from umg_grpc.store.model_list_files import ModelListFiles
+from umg_grpc.store.provider_model_list_files import ModelListFiles
 
 GOOD = b'{"object": "list", "data": [{"id": "a"}, {"id": "b"}]}'
 HUGE_COUNT = 10_000

@@ -17,7 +17,7 @@ from tests.support.gateways import running
 from tests.support.video_calls import AUTHORIZED, MODEL, Stub, create, ended, get, reason, request, stub_of, until
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.service.operations.video import video_submission
-from umg_grpc.service.video_tasks import accepted_tasks, background_task_work, poll_outcomes
+from umg_grpc.service.video_tasks import accepted_tasks, poll_outcomes, task_background_worker
 from umg_grpc.store import open_store
 from umg_grpc.store.usage_record_table import decode_details
 from umg_grpc.store.video_task_table import VideoTasks
@@ -96,7 +96,7 @@ def few_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorten leases, the pauses between look-ups, and the time in which a gateway without a database closes."""
     monkeypatch.setattr(video_submission, "LEASE_SECONDS", 1.0)
     monkeypatch.setattr(poll_outcomes, "FIND_PAUSE_SECONDS", 0.05)
-    monkeypatch.setattr(background_task_work, "CLOSE_SECONDS", 1.0)
+    monkeypatch.setattr(task_background_worker, "CLOSE_SECONDS", 1.0)
     monkeypatch.setattr(video_submission, "CLOSE_SECONDS", 1.0)
     monkeypatch.setattr(accepted_tasks, "CLOSE_SECONDS", 1.0)
 

@@ -31,7 +31,7 @@ from umg_grpc.wire.core.account_object_detection import (
     decode_every,
     is_public,
 )
-from umg_grpc.wire.decoded_request_notes import RequestNotes
+from umg_grpc.wire.facts_beside_request import RequestNotes
 
 
 def found_in(body: Mapping[str, Any], name: str) -> list[AccountObject]:

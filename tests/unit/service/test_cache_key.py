@@ -9,8 +9,8 @@ import pytest
 from umg_grpc.service.caching.response_cache_key import key_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
+from umg_grpc.wire.facts_beside_request import NO_NOTES, RequestNotes
 from umg_grpc.wire.rerank import RERANK_FORMATS
 
 Body = dict[str, object]

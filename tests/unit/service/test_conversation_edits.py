@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from umg_grpc.service.conversations.conversation_edits import CLEARED_RESULT, edited_conversation, may_edit
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.requested_context_edits import ClearThinking, ClearToolUses, Compact, ContextEdit
+from umg_grpc.wire.core.context_management_edits import ClearThinking, ClearToolUses, Compact, ContextEdit
 from umg_grpc.wire.core.sealed_summaries import summary_text
 
 COUNTER = TokenCounter()

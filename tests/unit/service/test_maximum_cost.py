@@ -13,7 +13,7 @@ from umg_grpc.service.pipeline.maximum_call_cost import CostBound, cost_bound
 from umg_grpc.service.pipeline.rate_limit_token_estimates import UNKNOWN_OUTPUT_TOKENS
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, DecodedRequest
+from umg_grpc.wire.facts_beside_request import NO_NOTES, DecodedRequest
 
 MILLION = 1_000_000
 

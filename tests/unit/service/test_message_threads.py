@@ -21,7 +21,7 @@ from umg_grpc.store.expired_row_sweep import Bounds
 from umg_grpc.store.table_definitions import ThreadRow
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, DecodedRequest
+from umg_grpc.wire.facts_beside_request import NO_NOTES, DecodedRequest
 
 ME = "key_me"
 HERE = ResponseOrigin("main", "")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.stream_aggregator import StreamAggregator
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
+from umg_grpc.wire.facts_beside_request import NO_NOTES, RequestNotes
 from umg_sandbox import SandboxText
 
 MODEL, IMAGE_MODEL = "famO-5", "famG-2.5-flash-image"

@@ -18,7 +18,7 @@ from tests.unit.umg_sandbox.sandbox_calls import (
 )
 from umg_grpc.knowledge.model_catalogue import describe
 from umg_grpc.v1 import pb
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
+from umg_grpc.wire.facts_beside_request import NO_NOTES, RequestNotes
 from umg_sandbox.simulated_token_limits import CONTEXT_TOKENS, OUTPUT_TOKENS, context_tokens, max_output_tokens
 
 OPAQUE = pb.OpaquePart(format="messages", type="container_upload", json="{}")

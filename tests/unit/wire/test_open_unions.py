@@ -9,7 +9,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.core.unknown_role_messages import RawTurns
-from umg_grpc.wire.decoded_request_notes import RequestNotes
+from umg_grpc.wire.facts_beside_request import RequestNotes
 
 USER = {"role": "user", "content": "Hi"}
 ROBOT = {"role": "robot\n", "content": [{"type": "beep", "n": 1.0}]}

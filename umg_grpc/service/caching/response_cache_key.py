@@ -10,7 +10,7 @@ import msgspec
 from umg_grpc.operations.canonical_message_unions import CanonicalRequest
 from umg_grpc.v1 import pb
 from umg_grpc.wire import stores_by_default
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
+from umg_grpc.wire.facts_beside_request import NO_NOTES, RequestNotes
 from umg_grpc.wire.model_quirks import has_search_option
 
 STREAM_MEMBER = "stream"  # left out of the body, since the operation already distinguishes streams

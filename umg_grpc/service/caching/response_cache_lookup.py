@@ -19,7 +19,7 @@ from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.service_metrics import Metrics
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.gateway_headers import CACHE_HEADER, ROUTE_HEADER, cache_seconds
-from umg_grpc.wire.decoded_request_notes import RequestNotes
+from umg_grpc.wire.facts_beside_request import RequestNotes
 from umg_grpc.wire.text_format_interface import BIG_BYTES
 
 Request = TypeVar("Request", bound=CanonicalRequest)

@@ -13,7 +13,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS, TEXT_UPSTREAMS
 from umg_grpc.wire.core.account_object_detection import UNKNOWN_OBJECT, is_public
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
+from umg_grpc.wire.facts_beside_request import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format_interface import TextFormat
 
 SHOWN_CHARACTERS = 128

@@ -15,8 +15,7 @@ from msgspec import Raw, Struct
 
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json_decoding import decode_or_none
-from umg_grpc.wire.core.requested_context_edits import (
+from umg_grpc.wire.core.context_management_edits import (
     SUMMARY_FORMAT,
     SUMMARY_TYPE,
     ClearThinking,
@@ -24,6 +23,7 @@ from umg_grpc.wire.core.requested_context_edits import (
     Compact,
     ContextEdit,
 )
+from umg_grpc.wire.core.json_decoding import decode_or_none
 from umg_grpc.wire.core.sealed_summaries import summary_text
 
 CLEARED_RESULT = "[The result of this tool call was removed to shorten the conversation.]"

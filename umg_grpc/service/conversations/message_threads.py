@@ -17,7 +17,7 @@ from structlog.typing import FilteringBoundLogger
 from umg_grpc.base.errors import UmgError
 from umg_grpc.routing import Target
 from umg_grpc.service.conversations.stored_responses import PACKED_BYTES, SMALL_BYTES, ResponseOrigin
-from umg_grpc.service.unwritten_object_error import unwritten
+from umg_grpc.service.possibly_unwritten_error import unwritten
 from umg_grpc.store import Store
 from umg_grpc.store.database import repeated
 from umg_grpc.store.database_time import Clock, utc_of
@@ -28,7 +28,7 @@ from umg_grpc.store.repeated_log_lines import RepeatedLines
 from umg_grpc.store.table_definitions import MAX_OBJECT_ID_CHARACTERS, ThreadRow
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, DecodedRequest
+from umg_grpc.wire.facts_beside_request import NO_NOTES, DecodedRequest
 from umg_grpc.wire.messages import message_threads as bodies
 
 THREADED_FORMAT = next(name for name, codec in TEXT_FORMATS.items() if codec.has_threads)

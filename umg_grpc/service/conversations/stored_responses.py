@@ -17,7 +17,7 @@ from structlog.typing import FilteringBoundLogger
 from umg_grpc.base.errors import UmgError
 from umg_grpc.routing import Target
 from umg_grpc.service.conversations.response_input_items import page
-from umg_grpc.service.unwritten_object_error import unwritten
+from umg_grpc.service.possibly_unwritten_error import unwritten
 from umg_grpc.store import Store
 from umg_grpc.store.database_time import Clock, utc_of
 from umg_grpc.store.expired_row_sweep import Bounds
@@ -28,7 +28,7 @@ from umg_grpc.store.table_definitions import MAX_OBJECT_ID_CHARACTERS, ResponseR
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.core.sealed_summaries import SEALED_PREFIX
-from umg_grpc.wire.decoded_request_notes import DecodedRequest
+from umg_grpc.wire.facts_beside_request import DecodedRequest
 from umg_grpc.wire.responses.item_references import CORE_CHARACTERS, RESPONSE_PREFIX, items_of, referenced, response_of
 
 SEALED_BYTES = SEALED_PREFIX.encode()

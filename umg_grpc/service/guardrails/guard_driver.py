@@ -26,7 +26,7 @@ from umg_grpc.service.guardrails.guarded_texts import Found, fit_parts, is_json,
 from umg_grpc.service.pipeline.call_state import Call, GuardFacts
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.gateway_headers import GUARDS_HEADER
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
+from umg_grpc.wire.facts_beside_request import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format_interface import BIG_BYTES
 
 ALLOW_DECISION, MASKED_DECISION, REFUSED_DECISION = "allow", "masked", "refused"

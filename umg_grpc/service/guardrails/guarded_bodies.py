@@ -11,7 +11,7 @@ import msgspec
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FACES
 from umg_grpc.wire.core.unknown_field_detection import MAX_PATHS
-from umg_grpc.wire.decoded_request_notes import RequestNotes
+from umg_grpc.wire.facts_beside_request import RequestNotes
 from umg_grpc.wire.text_format_interface import BIG_BYTES
 
 Place: TypeAlias = tuple[str | int, ...]

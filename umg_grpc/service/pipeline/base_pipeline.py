@@ -35,7 +35,7 @@ from umg_grpc.service.pipeline.step_order import (
     in_order,
 )
 from umg_grpc.service.resilience.channel_protection import Resilience
-from umg_grpc.wire.decoded_request_notes import RequestNotes
+from umg_grpc.wire.facts_beside_request import RequestNotes
 
 ModelRequestT = TypeVar("ModelRequestT", bound=RequestOfModel)
 RequestT = TypeVar("RequestT", bound=RequestOfModel)

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from umg_grpc.service.resilience.load_shedding import LoadShedder
     from umg_grpc.service.telemetry.telemetry_interface import CallSpan
     from umg_grpc.store.usage_record_table import AttemptRecord
-    from umg_grpc.wire.decoded_request_notes import RequestNotes
     from umg_grpc.wire.dropped_fields_report import Report
+    from umg_grpc.wire.facts_beside_request import RequestNotes
 
 FACE_HEADER = "x-umg-face"
 """Metadata in which the HTTP server names the wire format of its calls."""

@@ -39,7 +39,7 @@ from umg_grpc.service.pipeline.rate_limit_token_estimates import (
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.core.prompt_cache_marks import lasts_an_hour
-from umg_grpc.wire.decoded_request_notes import DecodedRequest
+from umg_grpc.wire.facts_beside_request import DecodedRequest
 from umg_grpc.wire.model_quirks import requests_search
 
 RequestT = TypeVar("RequestT", bound=CanonicalRequest)

@@ -15,7 +15,7 @@ from umg_grpc.service.pipeline.call_state import Call
 from umg_grpc.service.resilience.circuit_breaker import has_no_quota
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.gateway_headers import ROUTE_HEADER
-from umg_grpc.wire.decoded_request_notes import RequestNotes
+from umg_grpc.wire.facts_beside_request import RequestNotes
 
 UNAVAILABLE_FAILURES = frozenset(
     {

@@ -42,7 +42,7 @@ from umg_grpc.service.pipeline.step_order import (
     Step,
 )
 from umg_grpc.wire.core.gateway_headers import CACHE_HEADER
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, DecodedRequest
+from umg_grpc.wire.facts_beside_request import NO_NOTES, DecodedRequest
 
 RequestT = TypeVar("RequestT", bound=CanonicalRequest)
 ResponseT = TypeVar("ResponseT", bound=CanonicalResponse)

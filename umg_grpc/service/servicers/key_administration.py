@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from umg_grpc.access.api_keys import DEFAULT_OVERLAP, ApiKeys, Key
 from umg_grpc.access.key_settings import KeyFields
-from umg_grpc.access.per_worker_limit_checks import check_key
+from umg_grpc.access.multi_worker_limit_rejection import check_key
 from umg_grpc.service.servicers.administration_errors import converted_errors
 from umg_grpc.service.servicers.api_key_messages import changes_of, fields_of, message_of
 from umg_grpc.store import Store

@@ -2,8 +2,8 @@
 
 from umg_grpc.access.caller_identity import Caller
 from umg_grpc.service.pipeline.current_channels import Channels
-from umg_grpc.service.video_tasks.background_task_work import Tasks
 from umg_grpc.service.video_tasks.existing_task_requests import not_found, wrong_state
+from umg_grpc.service.video_tasks.task_background_worker import Tasks
 from umg_grpc.service.video_tasks.task_lookup import TaskLookup
 from umg_grpc.service.video_tasks.task_poll_scheduler import provider_task_of
 from umg_grpc.store.blob_store import BlobStore

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from umg_grpc.service.unwritten_object_error import unwritten
+from umg_grpc.service.possibly_unwritten_error import unwritten
 from umg_grpc.service.video_tasks.existing_task_requests import not_found
 from umg_grpc.service.video_tasks.shared_task_objects import TaskContext
 from umg_grpc.store.table_definitions import MediaTask

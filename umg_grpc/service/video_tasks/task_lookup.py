@@ -7,7 +7,7 @@ from contextlib import suppress
 from umg_grpc.access.caller_identity import Caller
 from umg_grpc.base.errors import UmgError
 from umg_grpc.service.pipeline.call_state import Call
-from umg_grpc.service.unwritten_object_error import unwritten
+from umg_grpc.service.possibly_unwritten_error import unwritten
 from umg_grpc.service.video_tasks.database_errors import reports_outages
 from umg_grpc.service.video_tasks.existing_task_requests import not_found
 from umg_grpc.service.video_tasks.shared_task_objects import TaskContext

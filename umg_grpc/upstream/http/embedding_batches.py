@@ -11,8 +11,8 @@ from umg_grpc.upstream.http.provider_connection import HttpChannel
 from umg_grpc.upstream.http.unary_operations import HttpUnary
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.lenient_number_reading import count
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.facts_beside_request import NO_NOTES, RequestNotes
 from umg_grpc.wire.shared_embedding_checks import other_length, own_length
 from umg_grpc.wire.text_format_interface import BIG_BYTES
 from umg_grpc.wire.unary_format_interface import UnaryProviderFormat

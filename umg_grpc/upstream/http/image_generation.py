@@ -19,8 +19,8 @@ from umg_grpc.upstream.http1.connection import ProviderExchange
 from umg_grpc.upstream.response_memory_budget import ResponseBudget
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.facts_beside_request import NO_NOTES, RequestNotes
 from umg_grpc.wire.images.provider_protocol_interface import ImageProtocol, ImageStreamDecoder
 from umg_grpc.wire.images.providers.response_decoding import add_result
 from umg_grpc.wire.images.providers.stream_decoding import add_completed, add_started, finished_message, set_failure

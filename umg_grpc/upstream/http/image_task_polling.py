@@ -5,7 +5,7 @@ import asyncio
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.upstream.http.image_request_sender import CallEnd, ImageExchanges
 from umg_grpc.v1 import pb
-from umg_grpc.wire.decoded_request_notes import RequestNotes
+from umg_grpc.wire.facts_beside_request import RequestNotes
 from umg_grpc.wire.images.provider_protocol_interface import ImageTasks
 from umg_grpc.wire.text_format_interface import UpstreamRequest
 

@@ -8,8 +8,8 @@ from umg_grpc.knowledge.model_quirk_definitions import Quirks
 from umg_grpc.knowledge.vendor_client_headers import is_sendable, request_names, response_names
 from umg_grpc.upstream.http1.response import Headers
 from umg_grpc.v1 import pb
-from umg_grpc.wire.decoded_request_notes import RequestNotes
 from umg_grpc.wire.errors.secret_masking import SecretMask
+from umg_grpc.wire.facts_beside_request import RequestNotes
 from umg_grpc.wire.text_format_interface import UpstreamRequest
 
 

@@ -19,14 +19,14 @@ from umg_grpc.upstream.http1.connection import ProviderExchange
 from umg_grpc.upstream.http1.response import NO_HEADERS
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
+from umg_grpc.wire.core.context_management_edits import EDITS_FIELD
 from umg_grpc.wire.core.json_array_stream import ArrayReader, array_events, is_array
 from umg_grpc.wire.core.local_stop_sequences import StoppingDecoder, cut_response
-from umg_grpc.wire.core.requested_context_edits import EDITS_FIELD
 from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.core.stream_aggregator import gather_events
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.errors.rejection_reading import PATH_STATUSES, REFUSAL_STATUSES
 from umg_grpc.wire.errors.secret_masking import body_without_secrets
+from umg_grpc.wire.facts_beside_request import NO_NOTES, RequestNotes
 from umg_grpc.wire.protocol_choice import refusal_of
 from umg_grpc.wire.text_format_interface import (
     BIG_BYTES,

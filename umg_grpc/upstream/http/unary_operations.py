@@ -18,7 +18,7 @@ from umg_grpc.upstream.http1.connection import ProviderExchange
 from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES, NO_HEADERS
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.base64_media import normal_mime
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
+from umg_grpc.wire.facts_beside_request import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format_interface import BIG_BYTES, UpstreamRequest
 from umg_grpc.wire.unary_format_interface import MessageDecoder, UnaryProviderFormat
 from umg_grpc.wire.vendor_dialect_adjustment import fit_members

@@ -13,7 +13,7 @@ from umg_grpc.wire.core.base64_media import decode_file, decode_image, decode_in
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, invalid, missing, parse
 from umg_grpc.wire.core.prompt_cache_breakpoints import decode_breakpoint
 from umg_grpc.wire.core.unknown_role_messages import RawTurns, append_opaque_turn
-from umg_grpc.wire.decoded_request_notes import RequestNotes
+from umg_grpc.wire.facts_beside_request import RequestNotes
 
 MESSAGE_ROLES = {
     "system": pb.ROLE_SYSTEM,

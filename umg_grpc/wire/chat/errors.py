@@ -6,7 +6,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.core.sse import frame
-from umg_grpc.wire.errors.stream_error_hints import stream_error_hints
+from umg_grpc.wire.errors.stream_error_status_facts import stream_error_hints
 
 REQUEST_ERROR, SERVER_ERROR, RATE_ERROR = "invalid_request_error", "server_error", "rate_limit_error"
 

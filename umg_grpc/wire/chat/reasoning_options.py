@@ -9,8 +9,8 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.core.json_decoding import JsonObject, echo, invalid, whole
 from umg_grpc.wire.core.reasoning_effort_order import fit_reasoning, nearest_effort
-from umg_grpc.wire.decoded_request_notes import RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.facts_beside_request import RequestNotes
 
 THINKING_MODES = {"enabled": pb.REASONING_MODE_ENABLED, "disabled": pb.REASONING_MODE_DISABLED}
 THINKING_NAMES = {value: name for name, value in THINKING_MODES.items()}

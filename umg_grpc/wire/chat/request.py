@@ -39,8 +39,8 @@ from umg_grpc.wire.core.local_stop_sequences import local_stops, with_stop_limit
 from umg_grpc.wire.core.prompt_cache_breakpoints import RELAYED_MEMBER
 from umg_grpc.wire.core.provider_member_changes import fit_members
 from umg_grpc.wire.core.unknown_field_detection import record_unknown_fields
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.facts_beside_request import NO_NOTES, RequestNotes
 from umg_grpc.wire.model_quirks import (
     REASONING_PARTS,
     changed_fields,

@@ -9,8 +9,8 @@ from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.reasoning_options import vendor_members
 from umg_grpc.wire.chat.tools import SEARCH_KEYS, encode_search_options
 from umg_grpc.wire.core.json_decoding import JsonObject, is_present, json_object, whole
-from umg_grpc.wire.decoded_request_notes import RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.facts_beside_request import RequestNotes
 from umg_grpc.wire.model_quirks import supports_search
 
 SEARCH_MODES = {"off": pb.SEARCH_MODE_OFF, "auto": pb.SEARCH_MODE_AUTO, "on": pb.SEARCH_MODE_ON}

@@ -12,7 +12,7 @@ from umg_grpc.wire.cohere.documents import decode_documents
 from umg_grpc.wire.core.function_tool_encoding import decode_function
 from umg_grpc.wire.core.json_decoding import INT64_MAX, invalid, is_present, json_object, parse_open, whole
 from umg_grpc.wire.core.unknown_field_detection import Fields, by_type, record_unknown_fields
-from umg_grpc.wire.decoded_request_notes import RequestNotes
+from umg_grpc.wire.facts_beside_request import RequestNotes
 from umg_grpc.wire.text_format_interface import FaceRequest
 
 FACE_NAME = "cohere"

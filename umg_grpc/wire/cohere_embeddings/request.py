@@ -8,7 +8,7 @@ from umg_grpc.wire.cohere_embeddings.schema import EmbedBody, Input
 from umg_grpc.wire.core.caller_field_paths import wire_paths
 from umg_grpc.wire.core.json_decoding import echo, invalid, is_present, missing, parse, whole
 from umg_grpc.wire.core.unknown_field_detection import Fields
-from umg_grpc.wire.decoded_request_notes import DecodedRequest, RequestNotes
+from umg_grpc.wire.facts_beside_request import DecodedRequest, RequestNotes
 
 FACE_NAME = "cohere_embed"
 

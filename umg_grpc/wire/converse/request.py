@@ -18,8 +18,8 @@ from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject, is_prese
 from umg_grpc.wire.core.local_stop_sequences import local_stops, with_stop_limit
 from umg_grpc.wire.core.prompt_cache_breakpoints import is_explicit
 from umg_grpc.wire.core.provider_member_changes import fit_members
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.facts_beside_request import NO_NOTES, RequestNotes
 from umg_grpc.wire.model_quirks import fit_request, with_state
 from umg_grpc.wire.text_format_interface import UpstreamRequest
 from umg_grpc.wire.unsupported_field_detection import check_text_request

@@ -15,7 +15,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.json_decoding import replace_model_id
 from umg_grpc.wire.core.split_character_repair import escape_halves, replace_invalid_utf8
-from umg_grpc.wire.core.text_delta_frames import TextDeltaFrames
+from umg_grpc.wire.core.text_delta_reading import TextDeltaFrames
 from umg_grpc.wire.errors.provider_errors import unreadable
 
 Decoded = TypeVar("Decoded")

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct, inspect
 
-from umg_grpc.wire.decoded_request_notes import RequestNotes
+from umg_grpc.wire.facts_beside_request import RequestNotes
 
 Pick: TypeAlias = Callable[[Mapping[str, object]], type[Struct] | None]
 """Function of (members of an object) that returns the struct for the object; None for an object that is not entered."""

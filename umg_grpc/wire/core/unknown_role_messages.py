@@ -5,8 +5,8 @@ from msgspec import Raw
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import json_text
-from umg_grpc.wire.decoded_request_notes import RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report, omits
+from umg_grpc.wire.facts_beside_request import RequestNotes
 
 
 def append_opaque_turn(request: pb.GenerateRequest, notes: RequestNotes, turn: Raw, role: str, at: str) -> None:

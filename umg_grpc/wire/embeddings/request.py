@@ -9,9 +9,9 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.caller_field_paths import wire_paths
 from umg_grpc.wire.core.json_decoding import JsonObject, check_utf8, invalid, missing, parse, whole
 from umg_grpc.wire.core.unknown_field_detection import Fields
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.embeddings.schema import EmbeddingsBody, KnownEmbeddingsBody
+from umg_grpc.wire.facts_beside_request import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.shared_embedding_checks import common_length, without_nulls
 from umg_grpc.wire.text_format_interface import UpstreamRequest
 

@@ -8,7 +8,7 @@ from umg_grpc.wire.chat.errors import ERROR_KINDS, REQUEST_ERROR, SERVER_ERROR, 
 from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.core.sse import named_frame
 from umg_grpc.wire.errors.http_status import http_status as status_of
-from umg_grpc.wire.errors.stream_error_hints import stream_error_hints
+from umg_grpc.wire.errors.stream_error_status_facts import stream_error_hints
 
 REASON_CODES = dict.fromkeys(
     (pb.ERROR_REASON_CONTENT_BLOCKED, pb.ERROR_REASON_GUARD_REFUSED), "content_policy_violation"

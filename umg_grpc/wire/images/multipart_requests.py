@@ -9,7 +9,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject, echo, invalid, parse
 from umg_grpc.wire.core.multipart_forms import FormPart
-from umg_grpc.wire.decoded_request_notes import DecodedRequest, RequestNotes
+from umg_grpc.wire.facts_beside_request import DecodedRequest, RequestNotes
 from umg_grpc.wire.image_format_interface import DecodedForm
 from umg_grpc.wire.images.input_images import decode_input, fill_bytes
 from umg_grpc.wire.images.request import check_operation_inputs, decode_flat

@@ -7,7 +7,7 @@ from typing import Protocol
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.provider_key_headers import DEFAULT_KEY_HEADER
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
+from umg_grpc.wire.facts_beside_request import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format_interface import UpstreamRequest
 
 

@@ -11,7 +11,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.caller_field_paths import wire_paths
 from umg_grpc.wire.core.json_decoding import check_utf8, invalid, missing, parse, whole
 from umg_grpc.wire.core.unknown_field_detection import Fields
-from umg_grpc.wire.decoded_request_notes import DecodedRequest, RequestNotes
+from umg_grpc.wire.facts_beside_request import DecodedRequest, RequestNotes
 from umg_grpc.wire.images.input_images import ACCEPTED_IMAGES, decode_input
 from umg_grpc.wire.images.long_json_strings import LONG_BYTES, LongStrings, LongText
 from umg_grpc.wire.images.schema import (

@@ -8,7 +8,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.families.image_model_rules import invalid_value, one_of, placed_images
 from umg_grpc.knowledge.media_model_rules import MediaModel, Value, is_among, media_model
 from umg_grpc.v1 import pb
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
+from umg_grpc.wire.facts_beside_request import NO_NOTES, RequestNotes
 from umg_grpc.wire.images.providers.response_decoding import OUTPUT_NAMES
 
 SIZE_FORM = re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})", re.ASCII)

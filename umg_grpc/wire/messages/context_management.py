@@ -6,8 +6,7 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json_decoding import JsonObject, missing, parse
-from umg_grpc.wire.core.requested_context_edits import (
+from umg_grpc.wire.core.context_management_edits import (
     EDITS_FIELD,
     ClearThinking,
     ClearToolUses,
@@ -15,6 +14,7 @@ from umg_grpc.wire.core.requested_context_edits import (
     ContextEdit,
     UnknownEdit,
 )
+from umg_grpc.wire.core.json_decoding import JsonObject, missing, parse
 
 MIN_COMPACT_TRIGGER = 50_000
 """Smallest trigger of `compact_20260112` that the vendor accepts."""

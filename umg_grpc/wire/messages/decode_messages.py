@@ -19,8 +19,8 @@ from umg_grpc.wire.core.base64_media import (
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, invalid, is_present, missing, parse
 from umg_grpc.wire.core.reasoning_state_conversion import read
 from umg_grpc.wire.core.unknown_role_messages import RawTurns, append_opaque_turn
-from umg_grpc.wire.decoded_request_notes import RequestNotes
 from umg_grpc.wire.errors.provider_errors import unreadable
+from umg_grpc.wire.facts_beside_request import RequestNotes
 from umg_grpc.wire.messages import schema
 from umg_grpc.wire.messages.cache_control import decode_mark
 from umg_grpc.wire.messages.citations import decode_citation

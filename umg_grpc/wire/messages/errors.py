@@ -11,7 +11,7 @@ from umg_grpc.wire.core.sse import named_frame
 from umg_grpc.wire.errors import provider_errors
 from umg_grpc.wire.errors.error_classification import table_for
 from umg_grpc.wire.errors.http_status import http_status as status_of
-from umg_grpc.wire.errors.stream_error_hints import stream_error_hints
+from umg_grpc.wire.errors.stream_error_status_facts import stream_error_hints
 
 INVALID_ERROR, API_ERROR = "invalid_request_error", "api_error"
 

@@ -7,7 +7,7 @@ from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, invalid, is_present, missing, parse
-from umg_grpc.wire.decoded_request_notes import RequestNotes
+from umg_grpc.wire.facts_beside_request import RequestNotes
 from umg_grpc.wire.messages import schema
 from umg_grpc.wire.messages.passthrough_cache_control import without_marks
 

@@ -15,8 +15,8 @@ from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, is_present, parse
 from umg_grpc.wire.core.provider_member_changes import fit_members
 from umg_grpc.wire.core.reasoning_state_conversion import STATE_PREFIX, read
 from umg_grpc.wire.core.tool_schema_dialects import fit_own_tools
-from umg_grpc.wire.decoded_request_notes import RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.facts_beside_request import RequestNotes
 from umg_grpc.wire.messages.decode_messages import UNSIGNED_SIGNATURE
 from umg_grpc.wire.messages.encode_body import encode_fields
 from umg_grpc.wire.messages.passthrough_cache_control import (

@@ -7,6 +7,7 @@ from msgspec import Raw
 
 from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.context_management_edits import EDITS_FIELD
 from umg_grpc.wire.core.json_decoding import (
     JsonObject,
     check_utf8,
@@ -19,10 +20,9 @@ from umg_grpc.wire.core.json_decoding import (
 )
 from umg_grpc.wire.core.local_stop_sequences import local_stops, with_stop_limit
 from umg_grpc.wire.core.provider_member_changes import fit_members
-from umg_grpc.wire.core.requested_context_edits import EDITS_FIELD
 from umg_grpc.wire.core.unknown_field_detection import record_unknown_fields
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.facts_beside_request import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.messages import passthrough_request, schema
 from umg_grpc.wire.messages.api_version import API_VERSION, VERSION_HEADER, check_version, provider_version
 from umg_grpc.wire.messages.cache_control import decode_cache

@@ -6,9 +6,9 @@ import msgspec
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.context_management_edits import EDITS_FIELD
 from umg_grpc.wire.core.finish_reason_conversion import Ended, failed_response
 from umg_grpc.wire.core.json_decoding import JsonObject, replace_model_id
-from umg_grpc.wire.core.requested_context_edits import EDITS_FIELD
 from umg_grpc.wire.core.split_character_repair import decode
 from umg_grpc.wire.errors.provider_errors import is_error, no_response, unreadable
 from umg_grpc.wire.messages.context_management import encode_management

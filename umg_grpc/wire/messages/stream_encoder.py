@@ -9,8 +9,8 @@ from msgspec import Raw
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.context_management_edits import EDITS_FIELD, SUMMARY_FORMAT, SUMMARY_TYPE
 from umg_grpc.wire.core.json_decoding import JsonObject, parse
-from umg_grpc.wire.core.requested_context_edits import EDITS_FIELD, SUMMARY_FORMAT, SUMMARY_TYPE
 from umg_grpc.wire.core.sse import named_frame
 from umg_grpc.wire.core.tool_argument_objects import RAW_ARGUMENTS
 from umg_grpc.wire.messages.citations import encode_citation

@@ -19,8 +19,8 @@ from umg_grpc.wire.core.json_decoding import (
 from umg_grpc.wire.core.tool_argument_objects import encode_free_text
 from umg_grpc.wire.core.tool_name_conversion import ToolNames, distinct_tools
 from umg_grpc.wire.core.tool_schema_dialects import fit_parameters
-from umg_grpc.wire.decoded_request_notes import RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report, foreign, omits
+from umg_grpc.wire.facts_beside_request import RequestNotes
 from umg_grpc.wire.messages import schema
 from umg_grpc.wire.messages.cache_control import decode_cache, encode_cache
 from umg_grpc.wire.messages.provider_tool_names import SEARCH_NAME

@@ -7,8 +7,8 @@ from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject, is_present, parse
 from umg_grpc.wire.core.provider_member_changes import fit_members
-from umg_grpc.wire.decoded_request_notes import RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.facts_beside_request import RequestNotes
 from umg_grpc.wire.model_quirks import changed_fields, has_functions, requests_search
 from umg_grpc.wire.native.encode_body import encode_messages, encode_options
 from umg_grpc.wire.native.passthrough_signatures import edit_signatures

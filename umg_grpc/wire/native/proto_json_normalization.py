@@ -17,7 +17,7 @@ from msgspec import Raw, inspect
 from umg_grpc.base.errors import UmgError
 from umg_grpc.wire.core.json_decoding import echo, parse
 from umg_grpc.wire.core.unknown_field_detection import MAX_PATHS
-from umg_grpc.wire.decoded_request_notes import RequestNotes
+from umg_grpc.wire.facts_beside_request import RequestNotes
 from umg_grpc.wire.native import schema
 
 Parsed = TypeVar("Parsed")

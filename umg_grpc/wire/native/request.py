@@ -12,8 +12,8 @@ from umg_grpc.wire.core.local_stop_sequences import local_stops, with_stop_limit
 from umg_grpc.wire.core.prompt_cache_marks import PromptMark
 from umg_grpc.wire.core.provider_member_changes import fit_members
 from umg_grpc.wire.core.unknown_field_detection import record_unknown_fields
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.facts_beside_request import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.model_quirks import fit_request
 from umg_grpc.wire.native import passthrough_request, schema
 from umg_grpc.wire.native.decode_messages import decode_contents, decode_instructions

@@ -18,8 +18,8 @@ from umg_grpc.wire.core.json_decoding import (
     parse,
     whole,
 )
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
+from umg_grpc.wire.facts_beside_request import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.native.model_paths import MODEL_PREFIX, call_path, path_model
 from umg_grpc.wire.native.proto_json_normalization import Notes, read
 from umg_grpc.wire.native_embeddings.schema import BatchBody, Config, Content, EmbedBody

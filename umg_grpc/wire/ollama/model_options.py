@@ -5,7 +5,7 @@ from msgspec import Raw
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.core.json_decoding import INT64_MAX, convert, invalid, is_present, parse, whole
-from umg_grpc.wire.decoded_request_notes import RequestNotes
+from umg_grpc.wire.facts_beside_request import RequestNotes
 from umg_grpc.wire.ollama.schema import Options, SharedBody
 
 COPIED_OPTIONS = ("temperature", "top_p", "presence_penalty", "frequency_penalty")

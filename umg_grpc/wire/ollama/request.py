@@ -8,7 +8,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.function_tool_encoding import FunctionDefinition, decode_function
 from umg_grpc.wire.core.json_decoding import parse_open
-from umg_grpc.wire.decoded_request_notes import RequestNotes
+from umg_grpc.wire.facts_beside_request import RequestNotes
 from umg_grpc.wire.ollama import schema
 from umg_grpc.wire.ollama.decode_messages import MessageDecoder, decode_images
 from umg_grpc.wire.ollama.model_options import decode_options

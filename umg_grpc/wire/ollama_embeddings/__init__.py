@@ -11,7 +11,7 @@ from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.core.caller_field_paths import wire_paths
 from umg_grpc.wire.core.embedding_vectors import elements, json_pieces, json_with_numbers, normalized
 from umg_grpc.wire.core.json_decoding import JsonObject, check_utf8, invalid, is_present, parse, unknown_fields, whole
-from umg_grpc.wire.decoded_request_notes import DecodedRequest, RequestNotes
+from umg_grpc.wire.facts_beside_request import DecodedRequest, RequestNotes
 from umg_grpc.wire.ollama.errors import encode_error
 from umg_grpc.wire.ollama_embeddings.schema import EmbedBody, EmbeddingsBody
 from umg_grpc.wire.text_format_interface import Elapsed

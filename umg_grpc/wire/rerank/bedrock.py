@@ -8,8 +8,8 @@ from umg_grpc.knowledge.cloud_vector_models import vector_model
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.bedrock_invoke_calls import input_tokens, model_path
 from umg_grpc.wire.core.json_decoding import JsonObject
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.facts_beside_request import NO_NOTES, RequestNotes
 from umg_grpc.wire.rerank.document_text import ranked_texts
 from umg_grpc.wire.rerank.errors import decode_error
 from umg_grpc.wire.rerank.request import OPTION_FIELDS

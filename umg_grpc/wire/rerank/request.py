@@ -12,8 +12,8 @@ from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.core.caller_field_paths import wire_paths
 from umg_grpc.wire.core.json_decoding import INT64_MAX, JsonObject, check_utf8, invalid, parse, whole
 from umg_grpc.wire.core.unknown_field_detection import Fields
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.facts_beside_request import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.rerank.document_text import object_text, positions, ranked_texts
 from umg_grpc.wire.rerank.schema import PlainBody, RerankBody, RerankOptions
 from umg_grpc.wire.text_format_interface import UpstreamRequest

@@ -10,7 +10,7 @@ from umg_grpc.wire.core.base64_media import decode_base64, sniff
 from umg_grpc.wire.core.json_decoding import invalid, missing, parse
 from umg_grpc.wire.core.sealed_summaries import SEALED_PREFIX
 from umg_grpc.wire.core.unknown_role_messages import append_opaque_turn
-from umg_grpc.wire.decoded_request_notes import RequestNotes
+from umg_grpc.wire.facts_beside_request import RequestNotes
 from umg_grpc.wire.responses import schema, typed_client_tools
 from umg_grpc.wire.responses.content_parts import decode_content, decode_part
 from umg_grpc.wire.responses.server_tools import decode_server_tool

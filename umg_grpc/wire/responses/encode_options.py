@@ -6,8 +6,8 @@ from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject, json_text
 from umg_grpc.wire.core.reasoning_effort_order import fit_reasoning, nearest_effort
-from umg_grpc.wire.decoded_request_notes import RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
+from umg_grpc.wire.facts_beside_request import RequestNotes
 from umg_grpc.wire.model_quirks import copied_fields, supports_reasoning
 from umg_grpc.wire.responses import schema
 from umg_grpc.wire.responses.content_parts import IMAGE_DETAILS

@@ -10,7 +10,7 @@ from umg_grpc.wire.core.sse import named_frame
 from umg_grpc.wire.errors.error_classification import ProviderError
 from umg_grpc.wire.errors.error_message_redaction import clean
 from umg_grpc.wire.errors.provider_errors import from_provider
-from umg_grpc.wire.errors.stream_error_hints import stream_error_hints
+from umg_grpc.wire.errors.stream_error_status_facts import stream_error_hints
 
 BLOCKED_CODES = frozenset(
     {"invalid_prompt", "bio_policy", "image_content_policy_violation", "misalignment_policy_violation"}

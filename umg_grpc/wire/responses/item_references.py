@@ -7,7 +7,7 @@ import re
 from msgspec import Raw, Struct, json
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.decoded_request_notes import RequestNotes
+from umg_grpc.wire.facts_beside_request import RequestNotes
 from umg_grpc.wire.responses.decode_messages import OWN_PREFIX, InputDecoder
 from umg_grpc.wire.responses.encode_options import ENCRYPTED_INCLUDE
 from umg_grpc.wire.responses.response import encode_response

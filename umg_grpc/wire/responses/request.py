@@ -9,6 +9,7 @@ from msgspec import Raw, Struct
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.context_management_edits import EDITS_FIELD, Compact, ContextEdit
 from umg_grpc.wire.core.json_decoding import (
     JsonObject,
     check_utf8,
@@ -24,10 +25,9 @@ from umg_grpc.wire.core.json_decoding import (
 )
 from umg_grpc.wire.core.local_stop_sequences import local_stops, with_stop_limit
 from umg_grpc.wire.core.provider_member_changes import fit_members
-from umg_grpc.wire.core.requested_context_edits import EDITS_FIELD, Compact, ContextEdit
 from umg_grpc.wire.core.unknown_field_detection import record_unknown_fields
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.facts_beside_request import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.model_quirks import changed_fields, fit_request, with_state
 from umg_grpc.wire.responses import passthrough_request, schema
 from umg_grpc.wire.responses.decode_messages import InputDecoder

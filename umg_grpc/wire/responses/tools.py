@@ -24,8 +24,8 @@ from umg_grpc.wire.core.json_decoding import (
 from umg_grpc.wire.core.native_schema_conversion import json_schema
 from umg_grpc.wire.core.tool_name_conversion import ToolName, ToolNames, distinct_tools, name_of
 from umg_grpc.wire.core.tool_schema_dialects import fit_parameters
-from umg_grpc.wire.decoded_request_notes import RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report, foreign, omits
+from umg_grpc.wire.facts_beside_request import RequestNotes
 from umg_grpc.wire.model_quirks import has_search_option, requests_search, supports_search
 from umg_grpc.wire.responses import schema, typed_client_tools
 from umg_grpc.wire.responses.typed_client_tools import CLIENT_TOOLS

@@ -17,9 +17,9 @@ from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject
 from umg_grpc.wire.core.lenient_number_reading import count
 from umg_grpc.wire.core.provider_key_headers import NATIVE_KEY_HEADER
 from umg_grpc.wire.core.split_character_repair import decode
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.errors.provider_errors import is_error, unreadable
+from umg_grpc.wire.facts_beside_request import NO_NOTES, RequestNotes
 from umg_grpc.wire.native.errors import decode_error, stated_error
 from umg_grpc.wire.native.model_paths import GENERATE_VERB, call_path
 from umg_grpc.wire.native.usage import UsageMetadata

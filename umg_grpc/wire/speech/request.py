@@ -10,8 +10,8 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.caller_field_paths import wire_paths
 from umg_grpc.wire.core.json_decoding import JsonObject, NonEmpty, parse
 from umg_grpc.wire.core.unknown_field_detection import Fields
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.facts_beside_request import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.text_format_interface import UpstreamRequest
 
 FORMAT_NAME = "speech"

@@ -13,8 +13,8 @@ from umg_grpc.wire.core.base64_media import audio_ending
 from umg_grpc.wire.core.caller_field_paths import wire_paths
 from umg_grpc.wire.core.json_decoding import JsonObject, invalid, missing, parse
 from umg_grpc.wire.core.multipart_forms import FilePart, FormPart, encode_form
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
+from umg_grpc.wire.facts_beside_request import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.text_format_interface import UpstreamRequest
 
 FORMAT_NAME, TRANSLATIONS_NAME = "transcriptions", "translations"

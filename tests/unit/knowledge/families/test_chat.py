@@ -11,7 +11,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.families.text_model_rules import apply, family_model, family_of, split_suffix
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
-from umg_grpc.wire.decoded_request_notes import RequestNotes
+from umg_grpc.wire.facts_beside_request import RequestNotes
 from umg_grpc.wire.text_format_interface import FaceRequest
 
 CHAT = TEXT_FORMATS["chat"]

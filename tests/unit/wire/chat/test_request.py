@@ -9,7 +9,7 @@ from tests.support.error_checks import raises_error
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import CHAT_FORMAT
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
+from umg_grpc.wire.facts_beside_request import NO_NOTES, RequestNotes
 
 USER = [{"role": "user", "content": "hi"}]
 

@@ -11,7 +11,7 @@ from tests.support.error_checks import raises_error
 from tests.support.images import GIF, JPEG, PNG, WEBP
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.decoded_request_notes import DecodedRequest
+from umg_grpc.wire.facts_beside_request import DecodedRequest
 from umg_grpc.wire.image_format_interface import FormPart
 from umg_grpc.wire.images import IMAGE_EDITS, IMAGE_FORMATS, IMAGE_VARIATIONS, IMAGES_FACE, check_inputs
 from umg_grpc.wire.images.long_json_strings import LONG_BYTES

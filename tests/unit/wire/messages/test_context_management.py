@@ -10,7 +10,7 @@ import pytest
 from tests.support.error_checks import raises_error
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.requested_context_edits import ClearThinking, ClearToolUses, Compact, ContextEdit, UnknownEdit
+from umg_grpc.wire.core.context_management_edits import ClearThinking, ClearToolUses, Compact, ContextEdit, UnknownEdit
 from umg_grpc.wire.messages import MESSAGES_FORMAT
 from umg_grpc.wire.messages.stream_encoder import StreamEncoder
 

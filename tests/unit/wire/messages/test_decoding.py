@@ -7,7 +7,7 @@ import pytest
 
 from umg_grpc.service.pipeline.schema_validation import check
 from umg_grpc.v1 import pb
-from umg_grpc.wire.decoded_request_notes import RequestNotes
+from umg_grpc.wire.facts_beside_request import RequestNotes
 from umg_grpc.wire.messages import MESSAGES_FORMAT
 
 PNG = b"\x89PNG\r\n\x1a\n"

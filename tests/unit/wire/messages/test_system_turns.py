@@ -8,7 +8,7 @@ import pytest
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
-from umg_grpc.wire.decoded_request_notes import RequestNotes
+from umg_grpc.wire.facts_beside_request import RequestNotes
 from umg_grpc.wire.messages import MESSAGES_FORMAT
 
 CALL = {"type": "tool_use", "id": "t", "name": "f", "input": {}}

@@ -10,7 +10,7 @@ from ollama import EmbeddingsResponse, EmbedResponse
 
 from tests.support.error_checks import raises_error
 from umg_grpc.v1 import pb
-from umg_grpc.wire.decoded_request_notes import DecodedRequest
+from umg_grpc.wire.facts_beside_request import DecodedRequest
 from umg_grpc.wire.ollama_embeddings import OLLAMA_EMBED, OLLAMA_EMBEDDINGS
 from umg_grpc.wire.unary_format_interface import ClientShape, UnaryFace
 

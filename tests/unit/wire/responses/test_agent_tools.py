@@ -15,7 +15,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.core.tool_name_conversion import name_of
-from umg_grpc.wire.decoded_request_notes import RequestNotes
+from umg_grpc.wire.facts_beside_request import RequestNotes
 from umg_grpc.wire.responses import RESPONSES_FORMAT
 from umg_grpc.wire.responses.typed_client_tools import CLIENT_TOOLS
 from umg_grpc.wire.text_format_interface import UpstreamRequest

@@ -9,7 +9,7 @@ from google.protobuf import text_format
 from tests.support.error_checks import raises_error
 from umg_grpc.knowledge.model_quirk_definitions import Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
+from umg_grpc.wire.facts_beside_request import NO_NOTES, RequestNotes
 from umg_grpc.wire.responses import RESPONSES_FORMAT
 
 Body = dict[str, object]

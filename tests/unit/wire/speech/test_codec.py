@@ -11,7 +11,7 @@ from tests.support.error_checks import raises_error
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.audio_file_properties import audio_file, comment_of, duration_seconds
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
+from umg_grpc.wire.facts_beside_request import NO_NOTES, RequestNotes
 from umg_grpc.wire.speech import SPEECH_FORMAT
 from umg_grpc.wire.speech.native_speech import NATIVE_SPEECH
 from umg_grpc.wire.unary_format_interface import ClientShape, MessageDecoder

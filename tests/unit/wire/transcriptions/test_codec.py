@@ -11,7 +11,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.audio_file_properties import audio_file
 from umg_grpc.wire.core.multipart_forms import FormPart
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
+from umg_grpc.wire.facts_beside_request import NO_NOTES, RequestNotes
 from umg_grpc.wire.transcriptions import TRANSCRIPTIONS_FORMAT, TRANSLATIONS_FORMAT
 from umg_grpc.wire.transcriptions.request import decode_form
 from umg_grpc.wire.unary_format_interface import ClientShape

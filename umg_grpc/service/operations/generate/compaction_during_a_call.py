@@ -13,10 +13,10 @@ from umg_grpc.service.operations.generate.conversation_compaction import Summary
 from umg_grpc.service.operations.generate.conversation_truncation import Truncation, replace_oldest, user_turn
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.requested_context_edits import EDITS_FIELD, SUMMARY_FORMAT, SUMMARY_TYPE, Compact
+from umg_grpc.wire.core.context_management_edits import EDITS_FIELD, SUMMARY_FORMAT, SUMMARY_TYPE, Compact
 from umg_grpc.wire.core.response_to_events import part_to_events
 from umg_grpc.wire.core.sealed_summaries import SEALED_PREFIX, summary_text
-from umg_grpc.wire.decoded_request_notes import DecodedRequest
+from umg_grpc.wire.facts_beside_request import DecodedRequest
 
 HOPELESS_FAILURES = frozenset({Failure.CALLER, Failure.TOO_LARGE, Failure.CONTEXT, Failure.MODEL})
 """Failures of a request for a summary after which the call goes on without it, not at the next channel."""

@@ -17,7 +17,7 @@ from umg_grpc.service.operations.generate.conversation_truncation import (
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.request_usage_sums import add_usage
 from umg_grpc.wire.core.sealed_summaries import SEALED_PREFIX, summary_text
-from umg_grpc.wire.decoded_request_notes import RequestNotes
+from umg_grpc.wire.facts_beside_request import RequestNotes
 
 COMPACTION_REQUEST = (
     "The context of this conversation is nearly full, and it will be continued from a summary alone. Write that "

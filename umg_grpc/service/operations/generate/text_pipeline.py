@@ -46,9 +46,9 @@ from umg_grpc.service.pipeline.stream_pipeline import StreamedResponse, StreamPi
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FACES, TEXT_FORMATS
+from umg_grpc.wire.core.context_management_edits import Compact
 from umg_grpc.wire.core.gateway_headers import STRICT_HEADER
-from umg_grpc.wire.core.requested_context_edits import Compact
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, DecodedRequest, RequestNotes
+from umg_grpc.wire.facts_beside_request import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.text_format_interface import TextFace
 
 TextStep: TypeAlias = ResponseStep[GenerationCall, GenerationAttempt, pb.GenerateResponse]

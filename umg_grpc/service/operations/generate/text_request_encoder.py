@@ -25,15 +25,15 @@ from umg_grpc.service.operations.generate.conversation_truncation import Truncat
 from umg_grpc.service.operations.generate.rejection_healing import RefusalHealing
 from umg_grpc.service.pipeline.base_pipeline import Admitted
 from umg_grpc.service.pipeline.channel_attempt import OUTPUT_LIMIT, Attempt, finish_report
-from umg_grpc.service.unwritten_object_error import unwritten
+from umg_grpc.service.possibly_unwritten_error import unwritten
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.upstream.upstream_interfaces import TextCall, TextUpstream
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS, TEXT_UPSTREAMS
+from umg_grpc.wire.core.context_management_edits import EDITS_FIELD, ContextEdit, UnknownEdit
 from umg_grpc.wire.core.json_decoding import echo
-from umg_grpc.wire.core.requested_context_edits import EDITS_FIELD, ContextEdit, UnknownEdit
-from umg_grpc.wire.decoded_request_notes import DecodedRequest, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.facts_beside_request import DecodedRequest, RequestNotes
 from umg_grpc.wire.protocol_choice import refusal_of
 from umg_grpc.wire.text_format_interface import TextFace
 

@@ -12,7 +12,7 @@ from umg_grpc.service.pipeline.call_state import Call
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.requested_context_edits import ContextEdit
+from umg_grpc.wire.core.context_management_edits import ContextEdit
 from umg_grpc.wire.dropped_fields_report import foreign
 
 

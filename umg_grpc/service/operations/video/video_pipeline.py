@@ -28,7 +28,7 @@ from umg_grpc.service.video_tasks.task_lookup import TaskLookup
 from umg_grpc.store.table_definitions import MediaTask
 from umg_grpc.upstream.caller_url_fetch import Fetcher
 from umg_grpc.v1 import pb
-from umg_grpc.wire.decoded_request_notes import NO_NOTES
+from umg_grpc.wire.facts_beside_request import NO_NOTES
 from umg_grpc.wire.video import video_request_checks
 
 NewTaskT = TypeVar("NewTaskT", bound=NewTask)

@@ -18,8 +18,8 @@ from umg_grpc.upstream.local.wordllama.text_length_limits import (
 )
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import invalid
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.facts_beside_request import NO_NOTES, RequestNotes
 
 if TYPE_CHECKING:
     from umg_grpc.upstream.local.wordllama.model import Vectors, WordLlamaModel

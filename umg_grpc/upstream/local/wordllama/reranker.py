@@ -13,8 +13,8 @@ from umg_grpc.upstream.local.wordllama.text_length_limits import (
     too_long,
 )
 from umg_grpc.v1 import pb
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.facts_beside_request import NO_NOTES, RequestNotes
 from umg_grpc.wire.rerank import ranked_texts
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 from umg_grpc.knowledge.cloud_call_shapes import CallShape, call_shape
 from umg_grpc.v1 import pb
 from umg_grpc.wire.cloud_call_encoding import shaped
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
+from umg_grpc.wire.facts_beside_request import NO_NOTES, RequestNotes
 from umg_grpc.wire.images.provider_protocol_interface import ImageProtocol
 from umg_grpc.wire.images.providers.ark_images import ARK_IMAGES
 from umg_grpc.wire.images.providers.dashscope_images import DASHSCOPE_IMAGES

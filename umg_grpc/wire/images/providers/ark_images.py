@@ -15,7 +15,6 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject, any_value, is_present
 from umg_grpc.wire.core.lenient_number_reading import Count, count
 from umg_grpc.wire.core.sse import SseEvent
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.error_classification import (
     BLOCKED_REASON,
@@ -33,6 +32,7 @@ from umg_grpc.wire.errors.provider_errors import (
     read_response,
     unreadable,
 )
+from umg_grpc.wire.facts_beside_request import NO_NOTES, RequestNotes
 from umg_grpc.wire.images.provider_protocol_interface import ImageProtocol
 from umg_grpc.wire.images.providers.images_protocol import GENERATIONS_PATH
 from umg_grpc.wire.images.providers.request_encoding import (

@@ -17,7 +17,6 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject, is_present
 from umg_grpc.wire.core.lenient_number_reading import Count, count
 from umg_grpc.wire.core.split_character_repair import decode
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.error_classification import (
     BLOCKED_REASON,
@@ -35,6 +34,7 @@ from umg_grpc.wire.errors.provider_errors import (
     read_response,
     unreadable,
 )
+from umg_grpc.wire.facts_beside_request import NO_NOTES, RequestNotes
 from umg_grpc.wire.images.provider_protocol_interface import ImageProtocol, ImageTasks
 from umg_grpc.wire.images.providers.request_encoding import (
     FlatRequest,

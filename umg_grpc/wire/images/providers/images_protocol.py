@@ -5,9 +5,9 @@ import msgspec
 from umg_grpc.knowledge.families.image_model_rules import has_images
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject, any_value
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.provider_errors import decode_error
+from umg_grpc.wire.facts_beside_request import NO_NOTES, RequestNotes
 from umg_grpc.wire.images.provider_protocol_interface import ImageProtocol
 from umg_grpc.wire.images.providers.images_protocol_responses import ImagesStreamDecoder, decode_response
 from umg_grpc.wire.images.providers.multipart_image_encoding import encode_files

@@ -15,10 +15,10 @@ from umg_grpc.wire.core.image_file_headers import PNG_TYPE
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject, invalid
 from umg_grpc.wire.core.lenient_number_reading import count
 from umg_grpc.wire.core.provider_key_headers import NATIVE_KEY_HEADER
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.error_message_redaction import clean
 from umg_grpc.wire.errors.provider_errors import NO_RESPONSE, is_error, read_response, unreadable
+from umg_grpc.wire.facts_beside_request import NO_NOTES, RequestNotes
 from umg_grpc.wire.images.provider_protocol_interface import ImageProtocol
 from umg_grpc.wire.images.providers.request_encoding import add_set, mime_of, refuse_edits, report_others
 from umg_grpc.wire.images.providers.response_decoding import blocked, is_text, no_image, set_bytes

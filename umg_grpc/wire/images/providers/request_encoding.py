@@ -12,8 +12,8 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.base64_media import normal_mime
 from umg_grpc.wire.core.image_file_headers import PNG_TYPE, sniff_image
 from umg_grpc.wire.core.json_decoding import JsonObject, check_numbers, invalid
-from umg_grpc.wire.decoded_request_notes import RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
+from umg_grpc.wire.facts_beside_request import RequestNotes
 
 
 class FlatRequest(NamedTuple):

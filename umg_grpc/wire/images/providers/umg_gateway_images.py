@@ -7,8 +7,8 @@ import msgspec
 from umg_grpc.knowledge.families.image_model_rules import PlacedImage, family_row, placed_images
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.facts_beside_request import NO_NOTES, RequestNotes
 from umg_grpc.wire.images.providers import images_protocol
 from umg_grpc.wire.images.providers.multipart_image_encoding import encode_files
 from umg_grpc.wire.images.providers.request_encoding import add_set, as_url, extra_fields, flatten, report_others

@@ -12,8 +12,8 @@ from msgspec import Raw, Struct
 from umg_grpc.knowledge.families.image_model_rules import nearest_ratio
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject
-from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.facts_beside_request import NO_NOTES, RequestNotes
 from umg_grpc.wire.images.provider_protocol_interface import ImageProtocol
 from umg_grpc.wire.images.providers.images_protocol import EDITS_PATH, GENERATIONS_PATH, IMAGES_PROTOCOL, PROTOCOL_NAMES
 from umg_grpc.wire.images.providers.images_protocol_responses import decode_response

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.decoded_request_notes import RequestNotes
+from umg_grpc.wire.facts_beside_request import RequestNotes
 from umg_grpc.wire.images.provider_protocol_interface import ImageRequestEncoder
 from umg_grpc.wire.images.providers import ark_images, dashscope_images, umg_gateway_images
 

@@ -17,7 +17,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.families.image_model_rules import family_row
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.multipart_forms import FormPart
-from umg_grpc.wire.decoded_request_notes import DecodedRequest
+from umg_grpc.wire.facts_beside_request import DecodedRequest
 from umg_grpc.wire.images import image_request_checks
 from umg_grpc.wire.images.multipart_requests import decode_form
 from umg_grpc.wire.images.providers.images_protocol import IMAGES_PROTOCOL

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.stream_decoder import TranslatingDecoder
-from umg_grpc.wire.core.text_delta_frames import TextDeltaFrames
+from umg_grpc.wire.core.text_delta_reading import TextDeltaFrames
 
 ODD = (
     {"delta": {"reasoning_content": "hm"}},

@@ -5,7 +5,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from umg_grpc.wire.core.requested_context_edits import ContextEdit
+from umg_grpc.wire.core.context_management_edits import ContextEdit
 from umg_grpc.wire.core.undecoded_base64_files import EncodedFiles
 from umg_grpc.wire.dropped_fields_report import Report
 
