@@ -45,7 +45,7 @@ class Drawing:
     base: int = 0
     """Index of the input image that fills the picture, -1 for the last; the others are drawn as thumbnails."""
     mask: InputImage | None = None
-    """Mask of the input image that fills the picture, whose transparent region is redrawn; None without one."""
+    """Mask of the input image that fills the picture, whose transparent region is redrawn; None if there is none."""
     watermark: bool = False
     """Whether there is a visible watermark in the bottom right corner."""
 

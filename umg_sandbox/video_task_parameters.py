@@ -81,7 +81,7 @@ class VideoPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     remix: bool = False
     media: tuple[Medium, ...] = ()
     fault: str = ""
-    """Fault mark in the prompt, for example `[[fail]]`; "" for none."""
+    """Fault mark in the prompt, for example `[[fail]]`; "" if there is none."""
 
     @property
     def seconds(self) -> float:

@@ -63,7 +63,7 @@ class Words:
         return cut + "x" * (max(minimum, 0) - len(cut))
 
     def mentioned(self, values: Iterable[str]) -> str | None:
-        """Return the first of the values that the prompt has as whole words, ignoring case; None without one."""
+        """Return the first of the values that the prompt has as whole words, ignoring case; None if there is none."""
         return next((value for value in values if value and self._has(value.lower())), None)
 
     def _has(self, words: str) -> bool:

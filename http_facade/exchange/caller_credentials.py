@@ -22,7 +22,7 @@ def key_headers(face: str) -> tuple[str, ...]:
 
 
 def key_parameter(face: str) -> str:
-    """Return the query parameter that may contain the API key in the wire format `face`; "" for none."""
+    """Return the query parameter that may contain the API key in the wire format `face`; "" if there is none."""
     if (codec := face_of(face)) is not None:
         return codec.key_parameter
     return (

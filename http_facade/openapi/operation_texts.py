@@ -24,7 +24,7 @@ class OperationDescription:
     tag: str
     summary: str
     method: str = ""
-    """Method of the schema whose comment describes the operation; "" for none."""
+    """Method of the schema whose comment describes the operation; "" if there is none."""
     errors: tuple[int, ...] = KEY_STATUSES
 
 

@@ -175,9 +175,9 @@ class ApiKeys:
 
     @repeated
     async def page(self, after: str, size: int, *, include_ended: bool = False) -> tuple[list[Key], str]:
-        """Return up to `size` keys, newest first, and the id after which the next page begins ("" for none). The page
-        begins after the key with the id `after`, "" for the first page. Raise UmgError(INVALID_FIELD) for an unknown
-        key.
+        """Return up to `size` keys, newest first, and the id after which the next page begins ("" if there is none).
+        The page begins after the key with the id `after`, "" for the first page. Raise UmgError(INVALID_FIELD) for an
+        unknown key.
         """
         async with self._store.read() as session:
             query = select(*KEY_COLUMNS).order_by(ApiKey.create_time.desc(), ApiKey.key_id.desc()).limit(size + 1)
@@ -272,7 +272,7 @@ class ApiKeys:
     @repeated
     async def live_page(self, after: str, size: int) -> tuple[dict[str, Key], str]:
         """Return up to `size` valid keys by the hashes of their secrets, and the id after which the next page begins
-        ("" for none). The page is ordered by id, and begins after the key `after`. Raises SQLAlchemyError.
+        ("" if there is none). The page is ordered by id, and begins after the key `after`. Raises SQLAlchemyError.
         """
         query = select(ApiKey).where(self._is_live(), ApiKey.key_id > after).order_by(ApiKey.key_id).limit(size)
         async with self._store.read() as session:

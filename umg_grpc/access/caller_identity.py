@@ -99,13 +99,17 @@ class Caller:
         return matcher(self.model_patterns)
 
     def may_use(self, model: str, alias: str = "") -> bool:
-        """Return whether the key permits a model: by its public id, or by the alias in the request ("" for none)."""
+        """Return whether the key permits a model: by its public id, or by the alias in the request ("" if there is
+        none).
+        """
         if not self.model_patterns or self._models.match(model) is not None:
             return True
         return alias != "" and self._models.match(alias) is not None
 
     def check_model(self, model: str, alias: str = "") -> None:
-        """Raise UmgError(PERMISSION_DENIED) if the key permits neither the model's id nor its alias ("" for none)."""
+        """Raise UmgError(PERMISSION_DENIED) if the key permits neither the model's id nor its alias ("" if there is
+        none).
+        """
         if not self.may_use(model, alias):
             named, allowed = alias or model, ", ".join(self.model_patterns)
             message = f"this API key may not use the model `{named}`; its models are {allowed}"

@@ -260,7 +260,7 @@ class SharedRequestLimits:
         self._restoring.add(key_id, Amount(self._now(), 1))
 
     def last_remaining(self, key_id: str, limit: int) -> Remaining | None:
-        """Return the requests left to all processes at the last command that Redis answered; None without one."""
+        """Return the requests that all processes had left when Redis last answered; None if it has not answered."""
         key = self._keys.get(key_id)
         if key is None or key.limit != limit or key.replied_at == -math.inf:
             return None

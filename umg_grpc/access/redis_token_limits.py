@@ -167,7 +167,7 @@ class SharedTokenLimits:
         self._restoring.add(key_id, Amount(self._now(), tokens))
 
     def last_remaining(self, key_id: str) -> Remaining | None:
-        """Return the tokens that no process had leased at the last response of Redis; None without one."""
+        """Return the tokens that all processes had left when Redis last answered; None if it has not answered."""
         key = self._keys.get(key_id)
         return None if key is None or key.replied_at == -math.inf else Remaining(key.replied_at, key.unleased)
 

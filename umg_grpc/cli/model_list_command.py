@@ -156,8 +156,8 @@ def _pair(each: pb.ChannelHealth | pb.ChannelModel) -> Pair:
 async def explain(config: Config, data: Path, model: str, face: str, key: str, states: States) -> None:
     """Print the channels in the order in which the next call of a model would try them, with the reasons. Also print
     the restrictions of the model at each channel, with their sources. `face`: wire format of the call, "" for any;
-    `key`: id, name or prefix of the caller's key, "" for none. If the gateway would reject the call, the error is
-    printed to standard error, and the exit code is 1.
+    `key`: id, name or prefix of the caller's key, "" if there is none. If the gateway would reject the call, the error
+    is printed to standard error, and the exit code is 1.
     """
     try:
         caller = await _find_caller(config, data, key) if key else None

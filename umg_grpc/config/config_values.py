@@ -60,7 +60,7 @@ class Channel:
     """Wire formats of the upstream, best first; or only `local`, or only `sandbox`."""
     models: tuple[ChannelModel, ...]
     provider: str = ""
-    """Preset that its config names; "" for none."""
+    """Preset that its config names; "" if there is none."""
     base_url: str = ""
     """URL in front of the paths of the wire format, without a trailing slash."""
     base_urls: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))

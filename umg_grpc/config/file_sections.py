@@ -192,7 +192,7 @@ class GoogleAuth(ConfigEntry, frozen=True, tag="google", tag_field="kind"):
     file: str | None = None
     """File with credentials of any type that the library reads; None is those of the environment."""
     impersonate: str | None = None
-    """E-mail address of a service account to impersonate with these credentials; None for none."""
+    """E-mail address of a service account to impersonate with these credentials; None if there is none."""
     quota_project: str | None = None
     """Project to which the calls are charged; None is that of the credentials."""
     scopes: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)] = ("https://www.googleapis.com/auth/cloud-platform",)

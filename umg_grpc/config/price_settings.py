@@ -53,7 +53,7 @@ def unpriced(
 
 
 def price_region(document: YamlDocument, path: Path, written: str | None) -> str:
-    """Return the price region that a channel states; "" for none. Report a region that no public price has."""
+    """Return the price region that a channel states; "" if there is none. Report a region that no public price has."""
     if written is not None and written not in price_regions():
         document.problem(path, f"expected {any_of(price_regions())}, which public prices name")
     return written or ""

@@ -22,9 +22,9 @@ class BedrockModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     top_k: str = ""
     """Place of `top_k` in `additionalModelRequestFields`, as a dotted path; "" if there is none."""
     reasoning: Literal["", "thinking", "reasoning_config", "reasoning_effort"] = ""
-    """Member of `additionalModelRequestFields` that controls reasoning; "" for none."""
+    """Member of `additionalModelRequestFields` that controls reasoning; "" if there is none."""
     lone_effort: str = ""
-    """Effort beside which the model takes neither sampling options nor a limit of the output; "" for none."""
+    """Effort beside which the model takes neither sampling options nor a limit of the output; "" if there is none."""
     returned_reasoning: tuple[Literal["signed", "redacted"], ...] = ("signed", "redacted")
     """Kinds of reasoning that the model takes back in its earlier turns."""
     cache_places: tuple[Literal["system", "messages", "tools"], ...] = ("system", "messages", "tools")

@@ -23,7 +23,7 @@ class Terms(NamedTuple):
 
     input_tokens: int = 0
     tier: str = ""
-    """Class of service that the response states; "" for none."""
+    """Class of service that the response states; "" if there is none."""
     region: str = ""
     seconds: float = 0
     """Unix time of the call."""

@@ -61,7 +61,7 @@ def loss_of(field: str) -> Loss:
 
 
 def field_of_member(protocol: str, member: str) -> str:
-    """Return the canonical field of a provider's member, or of the nearest known enclosing member; "" for none."""
+    """Return the canonical field of a provider's member, or of the nearest known enclosing member, else ""."""
     known = LOSS_MEMBERS.get(protocol, {})
     while member and member not in known:
         member = member.rpartition(".")[0]

@@ -150,7 +150,9 @@ class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return any(entry.matches(model) for entry in self.models)
 
     def operations_of(self, model: str) -> "frozenset[pb.ModelOperation.ValueType] | None":
-        """Return the operations of the longest entry that matches a provider's id and states some; None without one."""
+        """Return the operations of the longest entry that matches a provider's id and states some; None if there is
+        none.
+        """
         stated = [entry for entry in self.models if entry.operations and entry.matches(model)]
         found = max(stated, key=lambda entry: len(entry.upstream), default=None)
         return operations_named(found.operations) if found is not None else None

@@ -16,7 +16,7 @@ class RetiredModels(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     vendor: str
     retired: str
     instead: str = ""
-    """Models that the vendor offers in place of these; "" for none."""
+    """Models that the vendor offers in place of these; "" if there is none."""
     refused: bool = False
     """Whether the gateway refuses calls, since they certainly fail: by the vendor's SDK or by two sources."""
     source: str

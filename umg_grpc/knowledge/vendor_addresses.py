@@ -47,8 +47,8 @@ class Region(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 @lru_cache(256)
 def vendor_of(base_url: str) -> str:
-    """Return the vendor whose API has the address `base_url`; "" for none. If vendors share the host, the one whose
-    path is the longest prefix of the address decides, else the first.
+    """Return the vendor whose API has the address `base_url`; "" if there is none. If vendors share the host, the one
+    whose path is the longest prefix of the address decides, else the first.
     """
     url = urlsplit(base_url)
     fixed, patterns = _addresses()
@@ -61,7 +61,7 @@ def vendor_of(base_url: str) -> str:
 
 @lru_cache(256)
 def region_of(base_url: str, model: str) -> str:
-    """Return the region to which a channel limits a provider's model, as prices name the region; "" for none."""
+    """Return the region to which a channel limits a provider's model, as prices name the region, else ""."""
     host = urlsplit(base_url).hostname or ""
     for row in _regions():
         if match := re.match(f"(?:{row.host}) {row.model}", f"{host} {model}"):

@@ -114,7 +114,7 @@ class UnaryOperation(Operation[RequestT_co, ResponseT_co]):
     example: Callable[[RequestT_co], ResponseT_co] | str | None
     """request -> simulated response, or `module:name` of this function; None for an operation that is computed."""
     stream: StreamedMethod[ResponseT_co] | None = None
-    """Method with a streamed response; None without one."""
+    """Method with a streamed response; None if there is none."""
     file_field: str = ""
     """Field of the request with a file, which `source` does not have; "" without one."""
     usage: Callable[[ResponseT_co], pb.Usage] = no_usage

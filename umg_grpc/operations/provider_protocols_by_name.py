@@ -37,7 +37,7 @@ def has_callers(protocol: str) -> bool:
 
 
 def protocol_by_other_name(written: str) -> str | None:
-    """Return the name of the protocol that has `written` as an alternative name in configs; None for none."""
+    """Return the name of the protocol that has `written` as an alternative name in configs; None if there is none."""
     return next((name for name, row in provider_protocols().items() if written.lower() in row.other_names), None)
 
 

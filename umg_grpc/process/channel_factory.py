@@ -100,7 +100,7 @@ class ChannelFactory:
         """Create a factory. `engine`: local embedding and rerank models; `local`: local text model; `budget`: memory
         for large responses; `fetcher`: client for URLs of callers; `now`: returns Unix seconds, for the times of video
         tasks; `count_credentials`: counts a read of a cloud's credentials, by channel and outcome; `guard_factory`:
-        makes the guards of the config, None for none.
+        makes the guards of the config, None if there is none.
         """
         self._client = client
         self._engine = engine

@@ -101,7 +101,7 @@ def check_authorities(environment: Mapping[str, str]) -> None:
 
 
 def tls_context(channel: Channel) -> ssl.SSLContext | None:
-    """Return the TLS context of the channel's `ca_file`; None without one. Raise OSError if it cannot be used."""
+    """Return the TLS context of the channel's `ca_file`; None if there is none. Raise OSError if it cannot be used."""
     if channel.ca_file is None:
         return None
     try:

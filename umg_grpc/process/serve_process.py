@@ -68,7 +68,7 @@ class Gateway:
     service: Service | None  # None for an HTTP face without its service
     bootstrap: Bootstrap | None
     metrics: Address | None = None
-    """Address of the separate listener of `/metrics`; None without one."""
+    """Address of the separate listener of `/metrics`; None if there is none."""
     face: GrpcFace | None = None
     certificates: Certificates | None = None
     drain: Drain = field(default_factory=Drain)

@@ -27,7 +27,7 @@ class PublicModel:
 
     id: str
     family: str
-    """Family of the model, by which its special rules are found; "" for none."""
+    """Family of the model, by which its special rules are found; "" if there is none."""
     described: pb.Model
     """Description by the catalogue and the config. Shared by all calls: it must not be modified."""
     listed: pb.Model
@@ -55,9 +55,9 @@ class Resolved:
     rules: FamilyModel
     """Properties of the model by which the rules of its family change or reject a request."""
     suffix: Suffix | None
-    """Suffix after the model's id, which sets the reasoning of the request (famG only); None without one."""
+    """Suffix after the model's id, which sets the reasoning of the request (famG only); None if there is none."""
     alias: str = ""
-    """Alias in the request, "" for none. A key that may use the alias may use the model by it."""
+    """Alias in the request, "" if there is none. A key that may use the alias may use the model by it."""
 
 
 def public_model(config: Config, model: str, targets: Sequence[Target], today: date | None = None) -> PublicModel:

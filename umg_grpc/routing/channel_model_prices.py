@@ -41,7 +41,7 @@ def target_prices(config: Config, channel: Channel, model: str, upstream: str) -
 
 
 def price_region_of(channel: Channel, upstream: str) -> str:
-    """Return the region whose public prices a provider's model has at a channel; "" for none."""
+    """Return the region whose public prices a provider's model has at a channel; "" if there is none."""
     return channel.price_region or region_of(channel.base_url, upstream)
 
 

@@ -20,7 +20,8 @@ class RoutePreferences:
     """Preferences and restrictions of one call, by which the channels of its model are ordered; none by default."""
 
     protocol: str = ""
-    """Format of the caller's body, "" for none. Among equal priorities, channels with this format come first."""
+    """Format of the caller's body, "" if there is none. Among equal priorities, channels with this format come first.
+    """
     pins: tuple[str, ...] = ()
     """Patterns of channel names that the caller's API key may use, with `*` as wildcard. Empty allows all channels."""
     state_channel: str = ""

@@ -175,8 +175,8 @@ def repeated(
     method: Callable[Concatenate[Of, Parameters], Awaitable[Result]],
 ) -> Callable[Concatenate[Of, Parameters], Awaitable[Result]]:
     """Decorate a repository's method that opens one session. If the connection is lost before the commit, the database
-    has none of its changes, and the method is repeated once. For reads, and for changes that must not be made twice,
-    for example an amount that is added.
+    has none of its changes, and the method is called once more; if it is lost in the commit, the error is raised. For
+    reads, and for changes that must not be made twice, for example an amount that is added.
     """
     return _repeated(method, (DBAPIError,))
 

@@ -38,8 +38,8 @@ class Background:
         at_end: bool = False,
     ) -> None:
         """Start the task, which calls `step`. `work`: its name in the log. `every`: seconds between calls without
-        `wake`, None for none. `with_steps`: `every` includes the duration of a step, so that the pause is shorter after
-        a long step; otherwise it is the pause. `at_end`: whether `aclose` calls `step` a last time.
+        `wake`, None if there is none. `with_steps`: `every` includes the duration of a step, so that the pause is
+        shorter after a long step; otherwise it is the pause. `at_end`: whether `aclose` calls `step` a last time.
         """
         self.every = every
         """Seconds until the next step without a wake; None for no such step. A step may change it."""

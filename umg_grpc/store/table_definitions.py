@@ -328,7 +328,7 @@ class MediaTask(Base):
     upstream_key_id: Mapped[str] = mapped_column(String(64))
     """Fingerprint of the provider key with which the task was submitted; polls must use the same key."""
     upstream_facts: Mapped[str] = mapped_column(Text)
-    """Further data of the provider that polls need, in the form of the provider's protocol; "" for none."""
+    """Further data of the provider that polls need, in the form of the provider's protocol; "" if there is none."""
     results: Mapped[str | None] = mapped_column(Text)
     """List of `TaskResult` in JSON; None before success."""
     error: Mapped[bytes | None] = mapped_column(LargeBinary)
@@ -336,14 +336,14 @@ class MediaTask(Base):
     usage: Mapped[bytes | None] = mapped_column(LargeBinary)
     """`umg.v1.VideoUsage` of a task that has succeeded, else None."""
     lease_owner: Mapped[str] = mapped_column(String(64))
-    """Process that submits or polls the task now; "" for none."""
+    """Process that submits or polls the task now; "" if there is none."""
     next_poll_micros: Mapped[int | None] = mapped_column(BigInteger)
     """Time of the next poll or, while a process has leased the task, end of the lease; None for no more polls."""
     poll_failures: Mapped[int] = mapped_column(Integer)
     """Number of successive polls without a usable response."""
     stall: Mapped[str | None] = mapped_column(String(128))
     """Condition that all responses since `stall_since_micros` had and that fails the task if it lasts, for example an
-    unknown state; None for none.
+    unknown state; None if there is none.
     """
     stall_since_micros: Mapped[int | None] = mapped_column(BigInteger)
     submitter: Mapped[str | None] = mapped_column(String(64))

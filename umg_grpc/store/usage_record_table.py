@@ -106,7 +106,7 @@ class UsageRecord(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     face: str
     model: str = ""
     channel: str = ""
-    """Name of the last channel that was called; "" for none."""
+    """Name of the last channel that was called; "" if there is none."""
     start_micros: int
     """Arrival of the call, in microseconds since 1970 in UTC."""
     duration_micros: int = 0
@@ -134,7 +134,7 @@ class UsageRecord(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     budget. Not stored in the database.
     """
     budget_holder: str = ""
-    """Process with whose lease on the budget the call was admitted; "" for none. Not stored in the database."""
+    """Process with whose lease on the budget the call was admitted; "" if there is none. Not stored in the database."""
     details: CallDetails | None = None
     """None for records of earlier versions."""
     images: int = 0

@@ -13,9 +13,11 @@ class TaskResult(msgspec.Struct, omit_defaults=True, kw_only=True):
 
     variant: int = pb.VIDEO_VARIANT_VIDEO
     url: str = ""
-    """Address of the bytes at the provider for which no credentials are needed; "" for none."""
+    """Address of the bytes at the provider for which no credentials are needed; "" if there is none."""
     needs_key: str = ""
-    """Address or path (below the base URL) of the bytes at the provider that needs the channel's key; "" for none."""
+    """Address or path (below the base URL) of the bytes at the provider that needs the channel's key; "" if there is
+    none.
+    """
     blob_id: str = ""
     """Id of the bytes in the blob store; "" if only the provider has them."""
     mime_type: str = "video/mp4"

@@ -133,7 +133,9 @@ class VideoTasks:
 
     @repeated
     async def find_conflict(self, task: MediaTask) -> MediaTask | None:
-        """Return the existing task of the same owner with the same idempotency key or external id; None without one."""
+        """Return the existing task of the same owner with the same idempotency key or external id; None if there is
+        none.
+        """
         table, found = MediaTask, None
         async with self._store.read() as session:
             for column, value in (

@@ -91,7 +91,7 @@ class ProviderRoute:
     """Rules for the URLs that a channel's provider returns: the provider's own servers, and the way to them."""
 
     own_place: NetworkPlace | None = None
-    """Host and port of the provider's API, which are exempt from the rules for URLs; None for none."""
+    """Host and port of the provider's API, which are exempt from the rules for URLs; None if there is none."""
     own_proxy: str | None = None
     """URL of the HTTP proxy to the provider's own place, whose address is not checked; None for a direct call."""
     proxy: str | None = None

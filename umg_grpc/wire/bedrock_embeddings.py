@@ -49,7 +49,9 @@ def encode_request(request: pb.EmbedRequest, model: str, notes: RequestNotes = N
 
 
 def _task(request: pb.EmbedRequest, row: VectorModel, report: Report) -> str:
-    """Return the vectors' purpose in the model's words; "" for none, or for one that it lacks, which is reported."""
+    """Return the vectors' purpose in the model's words; "" if there is none, or for one that it lacks, which is
+    reported.
+    """
     stated = {item.task_type or request.task_type for item in request.inputs}
     found = row.tasks.get(next(iter(stated)), "") if len(stated) == 1 else ""
     if found:

@@ -32,7 +32,7 @@ class ProviderModelList:
     key_header: str = DEFAULT_KEY_HEADER
     headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Further headers of the request, for example the version of the API."""
-    first_query: str = ""  # query of the first page; "" for none
+    first_query: str = ""  # query of the first page; "" if there is none
 
 
 def decode_openai(body: bytes, listed: ListedOperations) -> ModelListPage:

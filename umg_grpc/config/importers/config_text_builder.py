@@ -28,7 +28,9 @@ class ImportedChannel:
     """Reason why the other gateway does not use the channel, for a comment; "" for a channel in use."""
 
     def add(self, public: str, upstream: str, family: str = "") -> bool:
-        """Add a model with its family ("" for none). Return False if the channel has a model with this public id."""
+        """Add a model with its family ("" for none). Return False if the channel has a model with this public
+        id.
+        """
         if any(model["id"] == public for model in self.models):
             return False
         self.models.append(model_entry(public, upstream, family))

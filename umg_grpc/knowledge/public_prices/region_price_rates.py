@@ -22,7 +22,7 @@ REGIONAL_VENDORS = frozenset({"azure", "bedrock", "bedrock-anthropic"})
 
 
 def key_region(key: str, vendor: str) -> str:
-    """Return the region for which a key of the cost map has prices; "" for none."""
+    """Return the region for which a key of the cost map has prices; "" if there is none."""
     patterns = {
         "azure": (AZURE_KEY,),
         "bedrock": (BEDROCK_KEY, PROFILE_KEY),

@@ -126,7 +126,7 @@ class StoredPrompts:
 
     def apply(self, prompt: DividedPrompt, storage: PromptStorage, target: Target, call: Call) -> bytes:
         """Replace the longest stored beginning of a call's prompt by its name. If a longer beginning is worth its
-        price, store it in the background. Return the digest of the beginning that is used; b"" for none.
+        price, store it in the background. Return the digest of the beginning that is used; b"" if there is none.
         """
         if (row := storage_of(target.model)) is None:
             return b""

@@ -102,7 +102,7 @@ def object_ids(part: pb.Part) -> Iterator[str]:
 
 
 def container_id(candidate: pb.Candidate) -> str:
-    """Return the id of the container in which the provider ran tools for the response; "" for none."""
+    """Return the id of the container in which the provider ran tools for the response; "" if there is none."""
     with suppress(ValueError, RecursionError):
         return msgspec.json.decode(candidate.container_json, type=_Item).id if candidate.container_json else ""
     return ""

@@ -88,8 +88,8 @@ def unread_members(source: pb.SourceDocument, paths: Sequence[str]) -> Iterator[
 
 
 async def found_rest(body: bytes, encode: Callable[[], bytes]) -> FoundRest | None:
-    """Return the texts of a provider's body that the canonical response lacks; None for none. A large body is searched
-    in a thread. `encode`: returns the canonical response, encoded as a body.
+    """Return the texts of a provider's body that the canonical response lacks; None if there is none. A large body is
+    searched in a thread. `encode`: returns the canonical response, encoded as a body.
     """
     if len(body) < BIG_BYTES:
         return rest_of(body, encode())
@@ -97,7 +97,9 @@ async def found_rest(body: bytes, encode: Callable[[], bytes]) -> FoundRest | No
 
 
 def rest_of(body: bytes, encoded: bytes) -> FoundRest | None:
-    """Return the texts of a provider's body that `encoded`, its canonical response as a body, lacks; None for none."""
+    """Return the texts in a provider's body that its canonical response has lost, so that guards check them, too; None
+    if it has lost none. `encoded`: the canonical response, encoded again as a body.
+    """
     try:
         own, known = msgspec.json.decode(body), {each for _, each in _leaves(msgspec.json.decode(encoded))}
     except ValueError:

@@ -53,7 +53,9 @@ class Arrival(msgspec.Struct, eq=False):
     known_key: object = None
     """Result of the check of the key, if the HTTP server has checked it already; else None."""
     trace: TraceContext | None = None
-    """Trace context of the caller, replaced by that of the call's own span if the call is traced; None without one."""
+    """Trace context of the caller, replaced by that of the call's own span if the call is traced; None if there is
+    none.
+    """
 
 
 class GuardFacts(msgspec.Struct, eq=False):
@@ -173,7 +175,7 @@ class Call(msgspec.Struct, eq=False):
 
     @property
     def changes(self) -> Report | None:
-        """Report of the request's fields that the provider got with other values or not at all; None for none."""
+        """Report of the request's fields that the provider got with other values or not at all, else None."""
         report = self.facts.report
         return report if report is not None and report.dropped else None
 

@@ -140,6 +140,6 @@ class AttemptPlan(msgspec.Struct, Generic[AttemptT], eq=False):
 def plan_attempts(
     targets: Iterable[Target], encoder: RequestEncoder[AttemptT], shared: Resilience
 ) -> AttemptPlan[AttemptT]:
-    """Return the plan of a call whose channels are `targets`, best first."""
+    """Return the order in which the channels of a call are tried. `targets`: the channels, the preferred one first."""
     untried = list(targets)
     return AttemptPlan(untried, encoder, shared, shared.limiters, len(untried) == 1)

@@ -19,7 +19,7 @@ async def acquire_limits(
 ) -> None:
     """Count a call against the limits of its key and its model until it ends. Set the headers that report the key's
     limits. `estimate`: tokens that count until the actual number is known. `source_format`: format of the caller's
-    body, which determines the names of the headers; "" for none. Raise UmgError(RATE_LIMITED).
+    body, which determines the names of the headers; "" if there is none. Raise UmgError(RATE_LIMITED).
     """
     counted = call.charges.admissions  # by the key, if another model was called before
     own = [limits.open(call.caller)] if call.caller.has_limits and not counted else []

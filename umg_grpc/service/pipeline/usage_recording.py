@@ -161,7 +161,9 @@ def _count(record: UsageRecord, quantities: Quantities) -> None:
 
 
 def details_of(call: Call, message: str = "") -> CallDetails:
-    """Return the details of a call so far, without prices. `message`: error message for the caller; "" for none."""
+    """Return the details of a call so far, without prices. `message`: error message for the caller; "" if there is
+    none.
+    """
     facts, report = call.facts, call.facts.report
     return CallDetails(
         attempts=facts.ended_attempts,

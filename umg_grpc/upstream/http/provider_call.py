@@ -52,7 +52,7 @@ class HttpCall(msgspec.Struct, Generic[Request, Response], eq=False):
     max_bytes: int = MAX_RESPONSE_BYTES
     """Maximum size of the response in bytes."""
     before_send: Callable[[], None] | None = None
-    """Function that is called once, before the request is sent, and may change the body; None for none."""
+    """Function that is called once, before the request is sent, and may change the body; None if there is none."""
 
     @property
     def report(self) -> Report:

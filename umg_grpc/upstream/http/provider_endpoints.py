@@ -29,9 +29,9 @@ class ProviderEndpoint:
     headers: Mapping[str, str]
     """Headers of every request, with the credentials where the operator configures their header."""
     key: str = ""
-    """API key that is sent in the header that the wire format defines; "" for none."""
+    """API key that is sent in the header that the wire format defines; "" if there is none."""
     key_in_headers: str = ""
-    """API key that is contained in `headers`, or from which `signer` makes credentials; "" for none."""
+    """API key that is contained in `headers`, or from which `signer` makes credentials; "" if there is none."""
     signer: Signer | None = None
     """Source of credentials that are made for each request; None if static headers are sufficient."""
     query: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))

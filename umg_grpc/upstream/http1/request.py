@@ -84,8 +84,8 @@ def request_to(
     tls: ssl.SSLContext | None = None,
     method: str = "POST",
 ) -> Request:
-    """Return the common part of requests to a URL with these headers. `proxy`: URL of an HTTP proxy, None without one.
-    Without TLS, the proxy gets the whole URL. Raise ValueError for an invalid URL or header.
+    """Return the common part of requests to a URL with these headers. `proxy`: URL of an HTTP proxy, None if there is
+    none. Without TLS, the proxy gets the whole URL. Raise ValueError for an invalid URL or header.
     """
     parts = URL(url)
     server, via = _server(parts), URL(proxy) if proxy else None

@@ -62,7 +62,7 @@ class LocalModel:
 
     async def wait_ready(self, seconds: float, *, after: object = None) -> ProcessEndpoint:
         """Return the address of the child process as soon as it is ready. `after`: address to which a connection
-        failed, None for none; as the process may still be ending, the next address is awaited. Raise
+        failed, None if there is none; as the process may still be ending, the next address is awaited. Raise
         UmgError(UNAVAILABLE) after `seconds`.
         """
         return await self._latest.wait(seconds, after=after)

@@ -204,7 +204,9 @@ class CarriedState:
         return bool(self._items or self._values) and self._size <= MAX_STATE_BYTES
 
     def add(self, pieces: State) -> str:
-        """Add the values of one delta; return its reasoning text ("" for none). Raise ValueError for invalid JSON."""
+        """Add the values of one delta; return its reasoning text ("" if there is none). Raise ValueError for invalid
+        JSON.
+        """
         added = ""
         self._size += sum(len(bytes(raw)) for raw in pieces.values())
         if self._size > MAX_STATE_BYTES:  # the text of each piece is shown nevertheless

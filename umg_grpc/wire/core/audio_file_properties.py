@@ -37,7 +37,7 @@ def media_type(audio_format: str) -> str:
 
 
 def wav_file(samples: bytes, rate: int, comment: str = "") -> bytes:
-    """Return a WAV file of mono 16-bit samples. `comment`: text for its metadata, "" for none."""
+    """Return a WAV file of mono 16-bit samples. `comment`: text for its metadata, "" if there is none."""
     text, info = comment.encode(), b""
     if text:
         text += bytes(len(text) % 2 + 2)  # ends with a zero, at an even length

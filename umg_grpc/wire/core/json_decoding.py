@@ -190,8 +190,8 @@ def replace_model_id(
     """Return a provider's response with the model id replaced by `public_id`; unchanged if `public_id` is "".
 
     `provider_id`: id in the response, None if it has none. `member`: name of the member with the id. `parent`:
-    top-level object around it, "" for none. Invalid UTF-8 becomes U+FFFD; so do lone surrogates if the member's name is
-    repeated. Raise ValueError or RecursionError for a body that is not a JSON object.
+    top-level object around it, "" if there is none. Invalid UTF-8 becomes U+FFFD; so do lone surrogates if the member's
+    name is repeated. Raise ValueError or RecursionError for a body that is not a JSON object.
     """
     body = replace_invalid_utf8(body)
     if provider_id == public_id or not public_id:

@@ -49,7 +49,7 @@ class PartEmitter(PartEvents):
         super().__init__(index)
         self.has_halves = has_halves  # whether characters may be split between deltas
         self._keeps_texts = keeps_texts
-        self.kind = ""  # kind of the part that is being written: text, reasoning, refusal; "" for none
+        self.kind = ""  # kind of the part that is being written: text, reasoning, refusal; "" if there is none
         self._part = 0
         self._sealed = False  # whether it accepts no more text
         self._open_texts: list[int] = []

@@ -26,7 +26,7 @@ class Reasoning(NamedTuple):
     on: bool | None = None
     """Whether to send the provider's switch for reasoning, and its value; None leaves it out."""
     effort: str = ""
-    """Effort to send; "" for none. The effort `none` disables reasoning."""
+    """Effort to send; "" if there is none. The effort `none` disables reasoning."""
 
 
 def is_off(reasoning: pb.ReasoningOptions) -> bool:

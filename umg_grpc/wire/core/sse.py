@@ -29,7 +29,7 @@ def too_large_event(limit: int) -> UmgError:
 
 
 class SseEvent(msgspec.Struct, frozen=True, gc=False):
-    """Server-sent event: its name (b"" for none), data (None without data lines), and bytes as received."""
+    """Server-sent event: its name (b"" if there is none), data (None without data lines), and bytes as received."""
 
     name: bytes  # value of its `event:` field, b"" without one
     data: bytes | None  # its `data:` lines joined by LF; None without data (a comment, a heartbeat)

@@ -1,4 +1,6 @@
-"""Frames of a provider's stream that differ in their text alone: one is decoded, the text of the others is cut out."""
+"""Reading of frames in a provider's stream that differ in their text alone: one is decoded, and the text of the others
+is cut out.
+"""
 
 import re
 from collections.abc import Callable

@@ -48,8 +48,8 @@ def _grammar(format_json: str) -> _Grammar | None:
 
 
 def call_arguments(call: pb.ToolCall) -> object:
-    """Return a tool call's arguments as an object: {"input": text} for a custom tool, {} for none. Arguments that are
-    no object become a text in the member `RAW_ARGUMENTS`.
+    """Return a tool call's arguments as an object: {"input": text} for a custom tool, {} if there is none. Arguments
+    that are no object become a text in the member `RAW_ARGUMENTS`.
     """
     if call.HasField("text"):
         return {"input": call.text}

@@ -41,7 +41,9 @@ class ProviderError:
 
     @property
     def field(self) -> str:
-        """Field of the request that the error names. "" for none, and for the model, which the operator chooses."""
+        """Field of the request that the error names. "" if there is none, and for the model, which the operator
+        chooses.
+        """
         return "" if self.param == "model" else self.param
 
     @property

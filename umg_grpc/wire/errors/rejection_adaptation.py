@@ -44,8 +44,8 @@ class Mended(NamedTuple):
 
 
 def mend(protocol: str, refused: Iterable[Refused], sent: bytes, written: Quirks) -> list[Mended]:
-    """Return the restrictions with which to encode the request again; [] if one of the rejected parts cannot be
-    adapted. `sent`: the rejected body, which must have each member. `written`: the operator's quirks, not overridden.
+    """Return restrictions of the model, with which its request is encoded again without the rejected parts; [] if one
+    of the parts cannot be adapted. `sent`: the rejected body. `written`: quirks that the operator states, which stay.
     """
     try:
         body = msgspec.json.decode(sent)

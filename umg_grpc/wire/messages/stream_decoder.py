@@ -75,7 +75,7 @@ def only_deltas(frames: bytes) -> bool:
 
 
 def event_error(event: Event, name: bytes, data: bytes) -> UmgError | None:
-    """Return the error in an event, whose name and data are `name` and `data`; None without one."""
+    """Return the error in an event, whose name and data are `name` and `data`; None if there is none."""
     if is_error(event.error):
         return stated_error(event.error)
     if event.type == "error" or name == b"error":

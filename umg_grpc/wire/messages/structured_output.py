@@ -26,7 +26,9 @@ def dialect_of(request: pb.GenerateRequest, quirks: Quirks) -> SchemaDialect | N
 
 
 def encode_json_format(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> tuple[JsonObject, str]:
-    """Return (`output_config`, {} for none; instruction that requires JSON, "" for none). Report left out settings."""
+    """Return (`output_config`, {} if there is none; instruction that requires JSON, "" if there is none). Report left
+    out settings.
+    """
     described = request.response_format.json_schema
     if not described.schema_json:
         report.drop("response_format", "a line of the system prompt")

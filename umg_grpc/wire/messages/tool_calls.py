@@ -44,7 +44,7 @@ def call_id(call: pb.ToolCall, response_id: str, index: int) -> str:
 
 
 def call_state(state: pb.ReasoningState) -> JsonObject | None:
-    """Return a call's state as a `redacted_thinking` block before it; None without one, or for one of this format."""
+    """Return a call's state as a `redacted_thinking` block before it; None if it has none of another format."""
     if not state.data or state.format == "messages":
         return None
     return {"type": "redacted_thinking", "data": show(state, "messages")}

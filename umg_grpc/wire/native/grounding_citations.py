@@ -189,7 +189,7 @@ class Cited(NamedTuple):
 
 def encode_grounding(cited: Sequence[Cited], queries: Sequence[str], rest: str) -> JsonObject | Raw:
     """Return `groundingMetadata`; {} without citations and queries. A page is one chunk, even if cited several times.
-    `rest`: provider's own JSON ("" for none), unchanged if it has the same citations.
+    `rest`: provider's own JSON ("" if there is none), unchanged if it has the same citations.
     """
     if _rest(rest) and _has_citations(rest, cited):
         return Raw(rest.encode())

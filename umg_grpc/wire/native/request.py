@@ -35,8 +35,8 @@ HARMLESS_FIELDS = frozenset({"stream"})  # without effect: the path determines w
 
 
 def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> FaceRequest:
-    """Decode the body of `:generateContent` or its stream. `model`: id in the path, "" for none; the body may repeat
-    it. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD.
+    """Decode the body of `:generateContent` or its stream. `model`: id in the path, "" if there is none; the body may
+    repeat it. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD.
     """
     decoded = _decode(body, "", model)
     return FaceRequest(decoded.canonical, stream=False, notes=decoded.notes)
@@ -44,7 +44,7 @@ def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> 
 
 def decode_count(body: bytes, headers: Mapping[str, str], model: str = "") -> DecodedRequest[pb.GenerateRequest]:
     """Decode a request for `:countTokens`: the body itself, or its member `generateContentRequest`. `model`: in the
-    path, "" for none. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD.
+    path, "" if there is none. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD.
     """
     counted = parse(schema.CountBody, check_utf8(body))
     for raw, name in (

@@ -1,4 +1,4 @@
-"""Complete native responses: encoded for a caller, and decoded from a provider's body."""
+"""Complete (not streamed) responses of Gemini's format: encoded for a caller, and decoded from a provider's body."""
 
 from collections.abc import Iterator
 from typing import assert_never

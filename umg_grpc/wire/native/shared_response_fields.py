@@ -177,7 +177,7 @@ def has_content(raw: Raw) -> bool:
 
 
 def end_of(candidate: Ending | ProviderCandidate, has_content: bool) -> Ended:
-    """Return the end of a candidate as the provider states it."""
+    """Return the finish reason and message of a candidate, in the provider's words."""
     return Ended(candidate.finish_reason, candidate.finish_message or "", has_content)
 
 

@@ -29,6 +29,6 @@ def rename_call(call: pb.ToolCall, names: ToolNames) -> None:
 
 
 def encode_call(call: pb.ToolCall, call_id: str, name: str) -> JsonObject:
-    """Return a tool call as `functionCall`, with an id ("" for none) and a name that the receiver accepts."""
+    """Return a tool call as `functionCall`, with an id ("" if there is none) and a name that the receiver accepts."""
     called: JsonObject = {"id": call_id} if call_id else {}
     return {"functionCall": {**called, "name": name, "args": call_arguments(call)}}

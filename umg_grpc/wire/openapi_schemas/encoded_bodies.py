@@ -30,7 +30,7 @@ def schema_of(body: EncodedBody) -> JsonObject:
 
 
 def _common(values: Sequence[object], name: str = "") -> JsonObject:
-    """Return the JSON schema of all values of the member `name`; a member of an object is required if all have it."""
+    """Return the JSON schema of sample values of a member. A member of objects is required if all samples have it."""
     found = list[JsonObject]()
     if objects := [value for value in values if isinstance(value, dict)]:
         names = dict.fromkeys(name for value in objects for name in value)

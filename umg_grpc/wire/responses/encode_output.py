@@ -119,7 +119,9 @@ def refusal_content(text: str) -> JsonObject:
 
 
 def message_item(item_id: str, status: str, phase: str, content: list[JsonObject]) -> JsonObject:
-    """Return an item of type `message`. `phase`: the provider's mark of commentary or final response, "" for none."""
+    """Return an item of type `message`. `phase`: the provider's mark of commentary or final response, "" if there is
+    none.
+    """
     item: JsonObject = {"id": item_id, "type": "message", "status": status, "role": "assistant", "content": content}
     if phase:
         item["phase"] = phase

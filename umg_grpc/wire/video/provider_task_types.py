@@ -22,7 +22,7 @@ class Submission:
     source: "ProviderTask | None" = None
     """Finished task of the provider that the submission changes (a remix); None for a new video."""
     callback_url: str = ""
-    """Address of the gateway for the provider's notifications; "" for none."""
+    """Address of the gateway for the provider's notifications; "" if there is none."""
     strict: bool = False
     """Whether the submission fails, before anything is sent, if the provider does not support a part of it."""
 
@@ -38,7 +38,8 @@ class ProviderTask:
     key_id: str = ""
     """Fingerprint of the key that submitted the task, needed for later calls; set by the channel, "" without keys."""
     facts: str = ""
-    """Further facts for later calls of the protocol (path, region, `req_key`), as one JSON object; "" for none."""
+    """Further facts for later calls of the protocol (path, region, `req_key`), as one JSON object; "" if there is none.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

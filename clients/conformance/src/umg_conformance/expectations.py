@@ -16,7 +16,7 @@ from umg_conformance.check_files import Expectation
 
 Document = Mapping[str, object]
 Problem = str | None
-"""Description of a difference; None for none."""
+"""Description of a difference; None if there is none."""
 
 MAX_SHOWN = 120
 

@@ -69,7 +69,7 @@ class UmgError(Exception):
 
     @property
     def field(self) -> str:
-        """Path of the field that the error is about, "" for none."""
+        """Path of the field that the error is about, "" if there is none."""
         return self.metadata.get("field", "")
 
     @property
@@ -140,6 +140,6 @@ def from_status(error: GRPCError, request_id: str) -> UmgError:
 
 
 def _detail(error: GRPCError, kind: type[Detail]) -> Detail | None:
-    """Return the first detail of this type in the status of an error; None without one."""
+    """Return the first detail of this type in the status of an error; None if there is none."""
     details = error.details.details if isinstance(error.details, Status) else []
     return next((kind.parse(detail.value) for detail in details if detail.type_url == TYPES + kind.__name__), None)

@@ -81,8 +81,8 @@ def _renamed(public: str, model: str, pattern: str) -> str:
 
 
 def _connection(model: SourceModel, base: str, params: SourceMapping) -> DeploymentConnection | str:
-    """Return the connection of a deployment at its configured address ("" for none), or the reason (a text) why there
-    is none. The connection uses a preset or describes a compatible server.
+    """Return the connection of a deployment at its configured address ("" if there is none), or the reason (a text) why
+    there is none. The connection uses a preset or describes a compatible server.
     """
     row = model.provider
     preset = _preset_at(base, row, model.operation) if base else None
@@ -102,7 +102,7 @@ def _connection(model: SourceModel, base: str, params: SourceMapping) -> Deploym
 
 
 def base_of(params: SourceMapping) -> str:
-    """Take the configured address of a deployment; "" for none."""
+    """Take the configured address of a deployment; "" if there is none."""
     base = params.text("api_base")
     return (base or params.text("base_url")).rstrip("/")
 

@@ -13,7 +13,7 @@ KEY_WORDS = frozenset({"api", "key", "token", "secret"})
 
 
 class Label(NamedTuple):
-    """Provider of a channel, and its region, resource or operation ("" for none)."""
+    """Provider of a channel, and its region, resource or operation ("" if there is none)."""
 
     provider: str
     role: str

@@ -67,7 +67,7 @@ def _is_redis(cache: object) -> bool:
 
 
 def _redis_url(place: SourceMapping, prefix: str) -> str:
-    """Take the URL of a Redis server from the keys that begin with `prefix`; "" for none."""
+    """Take the URL of a Redis server from the keys that begin with `prefix`; "" if there is none."""
     if url := place.text(f"{prefix}url"):
         return url
     host = place.text(f"{prefix}host")

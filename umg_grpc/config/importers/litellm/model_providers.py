@@ -57,11 +57,11 @@ class SourceModel:
     operation: str
     """Scope of the model's operations; "" for a pattern, whose models may have any operations."""
     protocol: str = ""
-    """Protocol that the spelling of the model id demands; "" for none."""
+    """Protocol that the spelling of the model id demands; "" if there is none."""
     region: str = ""
-    """Region that the spelling of the model id states; "" for none."""
+    """Region that the spelling of the model id states; "" if there is none."""
     alias: str = ""
-    """Alias of LiteLLM for the newest model of a series, which `model` replaces; "" for none."""
+    """Alias of LiteLLM for the newest model of a series, which `model` replaces; "" if there is none."""
 
 
 def source_model(written: str, provider: str, base: str, mode: str, base_model: str = "") -> SourceModel | str:

@@ -88,7 +88,9 @@ def _upstream(renamed: Mapping[str, object], model: str) -> str:
 
 
 def _details(source: Source, *, has_weights: bool) -> tuple[dict[str, object], str]:
-    """Take the channel's properties besides address and credentials, and return them with a comment ("" for none)."""
+    """Take the channel's properties besides address and credentials, and return them with a comment ("" if there is
+    none).
+    """
     row = source.row
     details: dict[str, object] = {}
     disabled = ""

@@ -59,7 +59,7 @@ class Source:
     type: ChannelType
     keys: ProviderKeys
     address: str
-    """Configured address without the path of the API; "" for none."""
+    """Configured address without the path of the API; "" if there is none."""
     other: str
     """Column `other`: the region, version or account that some types need."""
     created: float

@@ -66,7 +66,8 @@ class GenerationAttempt(Attempt[TextCall], kw_only=True):
     context_management: pb.ContextManagement | None = None
     """Edits that the gateway made in the conversation; None if none was requested, or the provider makes them."""
     stored: bytes = b""
-    """Digest of the beginning of the prompt that the provider has stored, and the request names; b"" for none."""
+    """Digest of the beginning of the prompt that the provider has stored, and the request names; b"" if there is none.
+    """
 
 
 class SentConversation(NamedTuple):

@@ -13,7 +13,7 @@ class LibraryConnections(NamedTuple):
     """Proxy and certificate authorities of a channel, which also apply to the requests for its credentials."""
 
     proxy: str | None = None
-    """URL of the proxy, "" for none; None for that of the environment."""
+    """URL of the proxy, "" if there is none; None for that of the environment."""
     authorities: str | None = None
     """File with certificate authorities; None for that of the environment, else the library's own."""
 

@@ -81,7 +81,7 @@ def extra_fields(request: pb.GenerateImageRequest) -> dict[str, Raw]:
 
 def stated_json(request: pb.GenerateImageRequest, notes: RequestNotes, paths: frozenset[str]) -> str | bytes:
     """Return the JSON object in which the caller may have set members without a canonical field. This is `extra_json`,
-    else the caller's body if it has one of `paths`; "" for none. `notes`: facts about the caller's body.
+    else the caller's body if it has one of `paths`; "" if there is none. `notes`: facts about the caller's body.
     """
     if request.extra_json or paths.isdisjoint(notes.uncarried):
         return request.extra_json

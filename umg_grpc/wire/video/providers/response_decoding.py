@@ -117,8 +117,8 @@ def unknown_state(word: str, percent: float | None = None, results: Sequence[Pro
 
 
 def succeeded(results: Sequence[ProviderResult], usage: pb.VideoUsage | None = None) -> ProviderStatus:
-    """Return the status of a task that succeeded. `usage`: usage that the provider states, None for none. Without a
-    video in `results` the status has neither results nor usage, since the file may still become readable.
+    """Return the status of a task that succeeded. `usage`: usage that the provider states, None if there is none.
+    Without a video in `results` the status has neither results nor usage, since the file may still become readable.
     """
     videos = [result for result in results if result.variant == pb.VIDEO_VARIANT_VIDEO]
     if not videos:
@@ -145,7 +145,9 @@ def expired(message: str = "") -> ProviderStatus:
 
 
 def cancelled(message: str = "") -> ProviderStatus:
-    """Return the status of a task that was cancelled at the provider. `message`: the provider's reason, "" for none."""
+    """Return the status of a task that was cancelled at the provider. `message`: the provider's reason, "" if there is
+    none.
+    """
     return ProviderStatus(
         state=CANCELLED_STATE, error=task_error(TASK_CANCELLED, public_message(message) or "the task was cancelled")
     )

@@ -136,8 +136,8 @@ def percent_of(written: Text) -> float | None:
 
 def created_id(protocol: str, body: bytes, own: str, headers: Mapping[str, str], table: Table) -> str:
     """Return the provider's task id from a successful response to a submission. `own`: id in the field of the
-    protocol's vendor, "" for none. Raise UmgError if the task has failed already or there is no id. Its `failure` is
-    AMBIGUOUS unless the response contains a failure or an error.
+    protocol's vendor, "" if there is none. Raise UmgError if the task has failed already or there is no id. Its
+    `failure` is AMBIGUOUS unless the response contains a failure or an error.
     """
     refuse_failed(protocol, body, headers, table)
     if own:

@@ -66,13 +66,17 @@ def is_motion(submission: Submission) -> bool:
 
 
 def mode_of(submission: Submission) -> str:
-    """Return the mode for the old API: the requested one, or the one for the resolution or pixel size; "" for none."""
+    """Return the mode for the old API: the requested one, or the one for the resolution or pixel size; "" if there is
+    none.
+    """
     parameters = submission.request.parameters
     return parameters.mode or RESOLUTION_MODES.get(parameters.resolution.lower() or _of_size(submission), "")
 
 
 def resolution_of(submission: Submission) -> str:
-    """Return the resolution for the new API: the requested one, or the one for the mode or pixel size; "" for none."""
+    """Return the resolution for the new API: the requested one, or the one for the mode or pixel size; "" if there is
+    none.
+    """
     parameters = submission.request.parameters
     return parameters.resolution or MODE_RESOLUTIONS.get(parameters.mode) or _of_size(submission)
 
