@@ -18,6 +18,7 @@ serve_args ?=
 bench_args ?=
 vendors_args ?=
 against ?=
+profile_args ?=
 overload_args ?=
 streams_args ?=
 reload_args ?=
@@ -92,7 +93,7 @@ $(VENV)/.installed: $(VENV)/.served $(CLIENT)
 endif
 
 # Tools of one command, a group of pyproject.toml with a lock of its own.
-$(VENV)/.plot $(VENV)/.docs: $(VENV)/.%: $(VENV)/.installed
+$(VENV)/.plot $(VENV)/.docs $(VENV)/.profile: $(VENV)/.%: $(VENV)/.installed
 	@echo "==> installing what only 'make $(firstword $(MAKECMDGOALS))' needs"
 ifeq ($(LOCKED),true)
 	@$(BIN)/python -m pip install $(PINNED) -r requirements/$*.lock
@@ -155,6 +156,10 @@ sbom: $(VENV)/.installed ## write the bill of materials of a release (CycloneDX)
 
 bench: $(VENV)/.installed ## measure against a bare pass-through, as a table (against=COMMIT: against that build)
 	$(BIN)/python -m bench $(if $(against),--against $(against)) $(bench_args)
+
+profile: $(VENV)/.profile ## show where the processor time of a call goes, and count its functions: two minutes
+	$(BIN)/python -m bench.call_counts
+	$(BIN)/python -m bench.cpu_shares $(profile_args)
 
 usage: $(VENV)/.installed ## measure reports of usage over five million records on PostgreSQL: some minutes
 	$(BIN)/python -m tests.proofs.usage_scale $(usage_args)

@@ -86,6 +86,7 @@ def python_locks(root: Path) -> list[PythonLock]:
         PythonLock("requirements/serve.lock", serve, oldest, within="requirements/develop.lock"),
         PythonLock("requirements/build.lock", build, oldest, within="requirements/develop.lock"),
         PythonLock("requirements/plot.lock", tuple(groups["plot"]), oldest, within="requirements/develop.lock"),
+        PythonLock("requirements/profile.lock", tuple(groups["profile"]), oldest, within="requirements/develop.lock"),
         PythonLock("requirements/docs.lock", tuple(groups["docs"]), oldest, within="requirements/develop.lock"),
         PythonLock(
             "requirements/knowledge.lock", tuple(f"{row['name']}=={row['version']}" for row in read), oldest, alone=True
