@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.stream_decoder import TranslatingDecoder
+from umg_grpc.wire.core.stream_decoder import EventDecoder
 from umg_grpc.wire.core.text_delta_reading import TextDeltaFrames
+from umg_grpc.wire.messages.stream_decoder import TranslatingDecoder as MessagesDecoder
 
 ODD = (
     {"delta": {"reasoning_content": "hm"}},
@@ -37,9 +39,11 @@ def frame(choice: object, line_end: str, *, ascii_only: bool, padding: str | Non
     return f"data: {data}{line_end}{line_end}".encode("utf-8", "surrogatepass")
 
 
-def events_of(reads: Sequence[bytes], *, lessons: int | None = None) -> list[pb.GenerateEvent | str]:
+def events_of(
+    reads: Sequence[bytes], decoders: type[EventDecoder] = TranslatingDecoder, *, lessons: int | None = None
+) -> list[pb.GenerateEvent | str]:
     """Return the events of a stream, and the reason of an error behind them. `lessons`: frames that may be learned."""
-    decoder, found = TranslatingDecoder(pb.GenerateRequest(model="m")), list[pb.GenerateEvent | str]()
+    decoder, found = decoders(pb.GenerateRequest(model="m")), list[pb.GenerateEvent | str]()
     if lessons is not None:
         decoder._lessons = lessons
     try:
@@ -51,6 +55,12 @@ def events_of(reads: Sequence[bytes], *, lessons: int | None = None) -> list[pb.
     except UmgError as error:
         found.append(error.name)
     return found
+
+
+def cut(stream: bytes, cuts: Sequence[int]) -> list[bytes]:
+    """Return the stream in reads that end at some places."""
+    places = sorted({0, len(stream), *(place % len(stream) for place in cuts)})
+    return [stream[start:end] for start, end in itertools.pairwise(places)]
 
 
 @given(
@@ -67,9 +77,48 @@ def test_the_events_are_those_of_frames_decoded_one_by_one(
     ending = [{"delta": {}, "finish_reason": "stop"}]
     frames = [frame(each, line_end, ascii_only=ascii_only, padding=padding) for each in (*opening, *choices, *ending)]
     stream = b"".join((*frames, f"data: [DONE]{line_end}{line_end}".encode()))
-    places = sorted({0, len(stream), *(cut % len(stream) for cut in cuts)})
-    reads = [stream[start:end] for start, end in itertools.pairwise(places)]
+    reads = cut(stream, cuts)
     assert events_of(reads) == events_of(reads, lessons=0)
+
+
+BLOCKS = (
+    {"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": ""}},
+    {"type": "content_block_stop", "index": 0},
+    {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "of the other"}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": ""}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "citations_delta", "citation": {"type": "other"}}},
+    {"type": "ping"},
+)
+TEXT = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+
+
+def added(text: str) -> dict[str, object]:
+    return {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}
+
+
+def named(event: dict[str, object], line_end: str, *, ascii_only: bool) -> bytes:
+    data = json.dumps(event, ensure_ascii=ascii_only, separators=(",", ":"))
+    return f"event: {event['type']}{line_end}data: {data}{line_end}{line_end}".encode("utf-8", "surrogatepass")
+
+
+@given(
+    st.lists(texts.map(added) | st.sampled_from(BLOCKS), max_size=12),
+    st.lists(st.integers(0, 4000), max_size=6),
+    st.sampled_from(["\n", "\r\n"]),
+    st.booleans(),
+)
+def test_events_of_messages_are_those_of_frames_decoded_one_by_one(
+    events: list[dict[str, object]], cuts: list[int], line_end: str, ascii_only: bool
+) -> None:
+    begin: dict[str, object] = {"type": "message_start", "message": {"id": "msg_1", "model": "m"}}
+    end: list[dict[str, object]] = [
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
+        {"type": "message_stop"},
+    ]
+    stream = [begin, TEXT, *map(added, ("one", "two", "three")), *events, *end]
+    frames = [named(each, line_end, ascii_only=ascii_only) for each in stream]
+    reads = [*frames[:3], *cut(b"".join(frames[3:]), cuts)]
+    assert events_of(reads, MessagesDecoder) == events_of(reads, MessagesDecoder, lessons=0)
 
 
 def test_the_text_of_many_frames_is_cut_out() -> None:

@@ -1,6 +1,6 @@
 """Decoding of a provider's messages stream: its events become canonical events."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 from msgspec import Raw, Struct
@@ -130,8 +130,11 @@ class TranslatingDecoder(EventDecoder):
         self._called = False
         self._usage = ProviderUsage()
         self._ending: Ending | None = None
+        self._continued: tuple[int, _OpenBlock] | None = None  # block of the learned frame, with the provider's index
 
     def _take(self, frames: bytes) -> pb.StreamGenerateResponse | None:
+        if self._text_frames is not None and frames.startswith(self._text_frames.head):
+            return super()._take(frames)
         return self._decode_deltas(frames) or super()._take(frames)
 
     def _decode_deltas(self, frames: bytes) -> pb.StreamGenerateResponse | None:
@@ -142,10 +145,12 @@ class TranslatingDecoder(EventDecoder):
         try:
             for frame in frames[:-2].split(b"\n\n"):
                 decoded = EVENT_DECODER.decode(memoryview(frame)[len(DELTA_START) :])
-                block, delta = self._blocks.get(-1 if decoded.index is None else decoded.index), decoded.delta
+                index, delta = -1 if decoded.index is None else decoded.index, decoded.delta
+                block = self._blocks.get(index)
                 if block is None or delta is None or block.custom:
                     return None
                 if block.kind == "text" and delta.text:
+                    self._learn_text(frame, index, block, delta.text)
                     events.append(pb.GenerateEvent(part_index=block.part, text_delta=delta.text))
                 elif block.kind == "reasoning" and delta.thinking:
                     events.append(pb.GenerateEvent(part_index=block.part, reasoning_delta=delta.thinking))
@@ -157,6 +162,22 @@ class TranslatingDecoder(EventDecoder):
         except (ValueError, RecursionError):
             return None
         return pb.StreamGenerateResponse(events=events)
+
+    def _learn_text(self, frame: bytes, index: int, block: _OpenBlock, text: str) -> None:
+        if self._lessons and (self._continued is None or self._continued[1] is not block):
+            self._learn(frame + b"\n\n", text, lambda changed: _text_of(changed, index))
+            self._continued = index, block
+
+    def _appends(self, texts: Sequence[str], message: pb.StreamGenerateResponse) -> bool:
+        if self._continued is None or self._has_halves:
+            return False
+        index, block = self._continued
+        if self._blocks.get(index) is not block:
+            return False
+        for text in texts:
+            event = message.events.add()
+            event.part_index, event.text_delta = block.part, text
+        return True
 
     def _events(self, event: sse.SseEvent) -> Iterator[pb.GenerateEvent]:  # noqa: PLR0912 - one case a type
         data = event.data or b""
@@ -321,3 +342,9 @@ def _decode_block(raw: Raw) -> pb.Part:
     message = pb.Message()
     decode_response_blocks([raw], message)
     return message.parts[0]
+
+
+def _text_of(frame: bytes, index: int) -> str | None:
+    """Return the text that a frame of the usual form adds to the block with the provider's index; None for others."""
+    decoded = EVENT_DECODER.decode(memoryview(frame)[len(DELTA_START) :])
+    return decoded.delta.text if decoded.delta is not None and (decoded.index or 0) == max(index, 0) else None
