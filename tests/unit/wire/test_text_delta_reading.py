@@ -5,7 +5,7 @@ import json
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from umg_grpc.base.errors import UmgError
@@ -26,7 +26,11 @@ ODD = (
 texts = st.text(st.characters(exclude_categories=[])) | st.sampled_from(
     ['"', "\\", "\\\\", 'a"}', "\n\n", "chunk", "null"]
 )
-pieces = st.lists(texts.map(lambda text: {"delta": {"content": text}}) | st.sampled_from(ODD), max_size=12)
+OTHERS_TURN = [{"delta": {"content": text}, "index": index} for text, index in (("a", 1), ("m", 1), ("b", 0), ("c", 1))]
+"""The second delta of the other candidate cannot be learned, since its text is in the frame twice."""
+deltas = st.tuples(st.sampled_from(["content", "reasoning_content"]), texts | st.sampled_from(["m", "stop", "0"]))
+continued = st.tuples(deltas, st.integers(0, 1)).map(lambda it: {"delta": {it[0][0]: it[0][1]}, "index": it[1]})
+pieces = st.lists(continued | texts.map(lambda text: {"delta": {"content": text}}) | st.sampled_from(ODD), max_size=12)
 
 
 def frame(choice: object, line_end: str, *, ascii_only: bool, padding: str | None) -> bytes:
@@ -40,10 +44,14 @@ def frame(choice: object, line_end: str, *, ascii_only: bool, padding: str | Non
 
 
 def events_of(
-    reads: Sequence[bytes], decoders: type[EventDecoder] = TranslatingDecoder, *, lessons: int | None = None
+    reads: Sequence[bytes],
+    decoders: type[EventDecoder] = TranslatingDecoder,
+    *,
+    lessons: int | None = None,
+    candidates: int = 1,
 ) -> list[pb.GenerateEvent | str]:
     """Return the events of a stream, and the reason of an error behind them. `lessons`: frames that may be learned."""
-    decoder, found = decoders(pb.GenerateRequest(model="m")), list[pb.GenerateEvent | str]()
+    decoder, found = decoders(pb.GenerateRequest(model="m", candidate_count=candidates)), list[pb.GenerateEvent | str]()
     if lessons is not None:
         decoder._lessons = lessons
     try:
@@ -69,16 +77,18 @@ def cut(stream: bytes, cuts: Sequence[int]) -> list[bytes]:
     st.sampled_from(["\n", "\r\n"]),
     st.booleans(),
     st.none() | st.text("abc", max_size=5),
+    st.integers(1, 2),
 )
+@example(choices=OTHERS_TURN, cuts=[], line_end="\n", ascii_only=True, padding=None, candidates=2)
 def test_the_events_are_those_of_frames_decoded_one_by_one(
-    choices: list[object], cuts: list[int], line_end: str, ascii_only: bool, padding: str | None
+    choices: list[object], cuts: list[int], line_end: str, ascii_only: bool, padding: str | None, candidates: int
 ) -> None:
     opening = [{"delta": {"role": "assistant", "content": "one"}}, *({"delta": {"content": "two"}} for _ in range(3))]
     ending = [{"delta": {}, "finish_reason": "stop"}]
     frames = [frame(each, line_end, ascii_only=ascii_only, padding=padding) for each in (*opening, *choices, *ending)]
     stream = b"".join((*frames, f"data: [DONE]{line_end}{line_end}".encode()))
     reads = cut(stream, cuts)
-    assert events_of(reads) == events_of(reads, lessons=0)
+    assert events_of(reads, candidates=candidates) == events_of(reads, lessons=0, candidates=candidates)
 
 
 BLOCKS = (

@@ -60,8 +60,7 @@ class TranslatingDecoder(EventDecoder):
             raise error
         if (continued := self._continuation(chunk)) is not None:
             candidate, text = continued
-            if self._lessons:
-                self._learn(event.raw, text, lambda frame: _text_of(candidate, frame))
+            if self._learns(event.raw, text, lambda frame: _text_of(candidate, frame)):
                 self._continued = candidate, candidate.kind
             return (candidate.delta(text),)
         return self._chunk(chunk)

@@ -142,11 +142,16 @@ class EventDecoder(_Decoder, ABC):
             return start
         return end if texts and self._appends(texts, message) else start
 
-    def _learn(self, frame: bytes, text: str, read: Callable[[bytes], str | None]) -> None:
-        """Learn a frame that only appends text, see `TextDeltaFrames.learn`, for a decoder that has `_appends`."""
-        if self._lessons:
-            self._lessons -= 1
-            self._text_frames = TextDeltaFrames.learn(frame, text, read) or self._text_frames
+    def _learns(self, frame: bytes, text: str, read: Callable[[bytes], str | None]) -> bool:
+        """Learn a frame that only appends text, see `TextDeltaFrames.learn`, for a decoder that has `_appends`. Return
+        whether it replaces the frame that was learned before.
+        """
+        if not self._lessons:
+            return False
+        self._lessons -= 1
+        learned = TextDeltaFrames.learn(frame, text, read)
+        self._text_frames = learned or self._text_frames
+        return learned is not None
 
     def _appends(self, texts: Sequence[str], message: pb.StreamGenerateResponse) -> bool:
         """Append to a message the events of texts, none of them empty, as the learned frame appended its text. Return

@@ -164,8 +164,9 @@ class TranslatingDecoder(EventDecoder):
         return pb.StreamGenerateResponse(events=events)
 
     def _learn_text(self, frame: bytes, index: int, block: _OpenBlock, text: str) -> None:
-        if self._lessons and (self._continued is None or self._continued[1] is not block):
-            self._learn(frame + b"\n\n", text, lambda changed: _text_of(changed, index))
+        if self._continued is not None and self._continued[1] is block:
+            return
+        if self._learns(frame + b"\n\n", text, lambda changed: _text_of(changed, index)):
             self._continued = index, block
 
     def _appends(self, texts: Sequence[str], message: pb.StreamGenerateResponse) -> bool:
