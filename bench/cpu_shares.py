@@ -12,6 +12,7 @@ import re
 import sys
 import sysconfig
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
@@ -34,7 +35,7 @@ DEEP_ROOMS = ("umg_grpc/service", "umg_grpc/upstream")
 LOOP_ROOM, DATABASE_ROOM = "event loop, aiohttp and its parser", "threads of the database"
 LOOP_RUNNER = "asyncio/runners.py"
 """File on each stack of the thread of the event loop."""
-SAMPLE_RATE = 500
+SAMPLE_RATE = 250
 """Samples a second."""
 WARM_UP_SECONDS = 2.0
 TABLE = re.compile(r"(<!-- shares of the processor time -->)\n.*?\n(<!-- end -->)", re.DOTALL)
@@ -58,9 +59,9 @@ LOADS = (
 
 
 def room_of(stack: str) -> str:
-    """Return the room to which a sample belongs. `stack`: functions with their files, from the outermost on."""
-    if LOOP_RUNNER not in stack:
-        return DATABASE_ROOM
+    """Return the room to which a sample of the event loop's thread belongs. `stack`: functions with their files, from
+    the outermost on.
+    """
     if not (files := OWN.findall(stack)):
         return LOOP_ROOM
     folders = files[-1].split("/")
@@ -68,14 +69,21 @@ def room_of(stack: str) -> str:
     return "/".join(folders[:depth]).removesuffix(".py")
 
 
-def shares(samples: Iterable[str]) -> dict[str, float]:
-    """Return the share of each room. `samples`: lines of a stack, its functions divided by `;`, and a number."""
+def shares(samples: Iterable[str], wall: float, loop: float, process: float) -> dict[str, float]:
+    """Return the share of each room in the processor time of the process. `samples`: lines of a stack, its functions
+    divided by `;`, and a number; `wall`: seconds of the sampling; `loop`, `process`: seconds of processor time in them,
+    of the event loop's thread and of all threads. Samples of other threads, most of which wait, do not count.
+    """
     rooms = Counter[str]()
     for line in samples:
         stack, _, number = line.rpartition(" ")
-        rooms[room_of(stack)] += int(number)
+        if LOOP_RUNNER in stack:
+            rooms[room_of(stack)] += int(number)
     total = sum(rooms.values())
-    return {room: number / total for room, number in rooms.items()}
+    own = {room: number / total * wall for room, number in rooms.items() if room != LOOP_ROOM}
+    # samples without an own function may be of a loop that waits: its room has the rest of its thread's time
+    spent = {**own, LOOP_ROOM: max(0.0, loop - sum(own.values())), DATABASE_ROOM: process - loop}
+    return {room: time / sum(spent.values()) for room, time in spent.items()}
 
 
 async def measure(length: float) -> dict[str, dict[str, float]]:
@@ -100,15 +108,14 @@ async def measure(length: float) -> dict[str, dict[str, float]]:
 
 async def _sampled(target: Target, file: Path, length: float) -> dict[str, float]:
     await asyncio.sleep(WARM_UP_SECONDS)
-    program = Path(sysconfig.get_path("scripts"), "py-spy")
-    await output_of(
-        [
-            *(str(program), "record", "--pid", str(target.process.session), "--format", "raw", "--output", str(file)),
-            *("--rate", str(SAMPLE_RATE), "--duration", str(max(1, round(length))), "--nonblocking"),
-        ],
-        file.parent,
-    )
-    return shares((await asyncio.to_thread(file.read_text)).splitlines())
+    program, process = Path(sysconfig.get_path("scripts"), "py-spy"), target.process
+    command = [str(program), "record", "--pid", str(process.session), "--format", "raw", "--output", str(file)]
+    command += ["--rate", str(SAMPLE_RATE), "--duration", str(max(1, round(length)))]
+    began, loop, spent = time.monotonic(), process.main_thread_seconds(), process.cpu_seconds()
+    await output_of(command, file.parent)
+    wall = time.monotonic() - began
+    loop, spent = process.main_thread_seconds() - loop, process.cpu_seconds() - spent
+    return shares((await asyncio.to_thread(file.read_text)).splitlines(), wall, loop, spent)
 
 
 def table(found: Mapping[str, Mapping[str, float]]) -> str:

@@ -66,6 +66,11 @@ class Process:
         """Return the CPU time of all processes of the program so far."""
         return sum(int(ticks) for fields in _session(self.session) for ticks in fields[11:15]) / TICKS
 
+    def main_thread_seconds(self) -> float:
+        """Return the CPU time of the main thread of the program's first process so far."""
+        fields = Path(f"/proc/{self.session}/task/{self.session}/stat").read_text().rpartition(") ")[2].split()
+        return sum(map(int, fields[11:13])) / TICKS
+
     def resident_bytes(self) -> int:
         """Return the memory of all processes of the program: the sum of their resident sets."""
         total = 0
