@@ -12,7 +12,6 @@ import re
 import sys
 import sysconfig
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
@@ -66,13 +65,13 @@ def room_of(stack: str) -> str:
         return LOOP_ROOM
     folders = files[-1].split("/")
     depth = 3 if "/".join(folders[:2]) in DEEP_ROOMS and len(folders) > 3 else 2
-    return "/".join(folders[:depth]).removesuffix(".py")
+    return "/".join(folders[:depth])
 
 
-def shares(samples: Iterable[str], wall: float, loop: float, process: float) -> dict[str, float]:
+def shares(samples: Iterable[str], loop: float, process: float) -> dict[str, float]:
     """Return the share of each room in the processor time of the process. `samples`: lines of a stack, its functions
-    divided by `;`, and a number; `wall`: seconds of the sampling; `loop`, `process`: seconds of processor time in them,
-    of the event loop's thread and of all threads. Samples of other threads, most of which wait, do not count.
+    divided by `;`, and a number; `loop`, `process`: seconds of processor time while they were taken, of the event
+    loop's thread and of all threads. Samples of other threads, most of which wait, do not count.
     """
     rooms = Counter[str]()
     for line in samples:
@@ -80,10 +79,7 @@ def shares(samples: Iterable[str], wall: float, loop: float, process: float) -> 
         if LOOP_RUNNER in stack:
             rooms[room_of(stack)] += int(number)
     total = sum(rooms.values())
-    own = {room: number / total * wall for room, number in rooms.items() if room != LOOP_ROOM}
-    # samples without an own function may be of a loop that waits: its room has the rest of its thread's time
-    spent = {**own, LOOP_ROOM: max(0.0, loop - sum(own.values())), DATABASE_ROOM: process - loop}
-    return {room: time / sum(spent.values()) for room, time in spent.items()}
+    return {DATABASE_ROOM: 1 - loop / process, **{room: n / total * loop / process for room, n in rooms.items()}}
 
 
 async def measure(length: float) -> dict[str, dict[str, float]]:
@@ -111,11 +107,10 @@ async def _sampled(target: Target, file: Path, length: float) -> dict[str, float
     program, process = Path(sysconfig.get_path("scripts"), "py-spy"), target.process
     command = [str(program), "record", "--pid", str(process.session), "--format", "raw", "--output", str(file)]
     command += ["--rate", str(SAMPLE_RATE), "--duration", str(max(1, round(length)))]
-    began, loop, spent = time.monotonic(), process.main_thread_seconds(), process.cpu_seconds()
+    loop, spent = process.main_thread_seconds(), process.cpu_seconds()
     await output_of(command, file.parent)
-    wall = time.monotonic() - began
     loop, spent = process.main_thread_seconds() - loop, process.cpu_seconds() - spent
-    return shares((await asyncio.to_thread(file.read_text)).splitlines(), wall, loop, spent)
+    return shares((await asyncio.to_thread(file.read_text)).splitlines(), loop, spent)
 
 
 def table(found: Mapping[str, Mapping[str, float]]) -> str:
