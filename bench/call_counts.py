@@ -132,7 +132,8 @@ class Client:
             self._generation.Generate(request, metadata=metadata)
         else:
             stream = pb.StreamGenerateRequest(request=request)
-            assert len(list(self._generation.StreamGenerate(stream, metadata=metadata))) > 0
+            if not list(self._generation.StreamGenerate(stream, metadata=metadata)):
+                raise BenchError(f"{call.name}: a stream without a message")
 
 
 class Counter:

@@ -26,7 +26,6 @@ from bench.command_line import print_progress, run_to_end, seconds
 from bench.load_measurement import Bench, Plan, Target
 from bench.processes import output_of
 
-ROOT = Path(__file__).parents[1]
 OWN = re.compile(r"\(((?:umg_grpc/(?!cli/|process/)|http_facade/)[^:)]+\.py)")
 """File of the gateway's own code in a stack; `cli` and `process` only run the event loop."""
 DEEP_ROOMS = ("umg_grpc/service", "umg_grpc/upstream")

@@ -60,11 +60,12 @@ def report_unsupported(
     note_nested(request.source, report)
 
 
-def check_text_request(request: pb.GenerateRequest, notes: RequestNotes, report: Report, *, supported: str) -> None:
+def check_text_request(
+    request: pb.GenerateRequest, notes: RequestNotes, report: Report, *, unsupported: Sequence[str]
+) -> None:
     """Do as `report_unsupported` for a format whose providers make one response, only of texts, and do not store it.
-    `supported`: the one of `TEXT_UNSUPPORTED` that the format has.
+    `unsupported`: those of `TEXT_UNSUPPORTED` that the format does not have.
     """
-    unsupported = [name for name in TEXT_UNSUPPORTED if name != supported]
     report_unsupported(request, notes, report, indispensable=INDISPENSABLE_FIELDS, unsupported=unsupported)
     reject_several_candidates(request)
     # the gateway itself stores responses of the responses format

@@ -22,11 +22,12 @@ from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.facts_beside_request import NO_NOTES, RequestNotes
 from umg_grpc.wire.model_quirks import fit_request, with_state
 from umg_grpc.wire.text_format_interface import UpstreamRequest
-from umg_grpc.wire.unsupported_field_detection import check_text_request
+from umg_grpc.wire.unsupported_field_detection import TEXT_UNSUPPORTED, check_text_request
 
 CALL_VERB, STREAM_VERB = "converse", "converse-stream"
 STREAM_TYPE = "application/vnd.amazon.eventstream"
 STOPS_MEMBER = "inferenceConfig.stopSequences"
+UNSUPPORTED_FIELDS = tuple(name for name in TEXT_UNSUPPORTED if name != "metadata")
 # Members without a canonical form that callers of other formats may set in their bodies.
 PASSED_MEMBERS = ("guardrailConfig", "performanceConfig", "requestMetadata", "serviceTier", "promptVariables")
 
@@ -44,7 +45,7 @@ def encode_request(
     quirks = with_stop_limit(request, quirks, STOPS_MEMBER, None)
     stops = local_stops(request, quirks, report)
     passed = _passed_members(request, notes)
-    check_text_request(request, _without_passed(notes, passed), report, supported="metadata")
+    check_text_request(request, _without_passed(notes, passed), report, unsupported=UNSUPPORTED_FIELDS)
     fields = _encode_fields(request, bedrock_model(model), report, quirks) | passed
     fit_members(fields, quirks, "converse", report)
     is_whole = stream and "toolConfig" in fields and quirks.streams_tools is False

@@ -21,9 +21,7 @@ OUTER_EFFORTS = ("minimal", "xhigh", "max")
 """Efforts that many models reject although they accept the common efforts."""
 MAX_WORD_CHARACTERS = 40
 """Maximum characters of a rejected value that is left out by itself; no provider has a longer value."""
-FORM_QUIRKS = (
-    *("call_ids", "prefill", "prefix", "reasoning_required", "result_media", "streams_tools", "user_after_tool"),
-)
+FORM_QUIRKS = "call_ids", "prefill", "prefix", "reasoning_required", "result_media", "streams_tools", "user_after_tool"
 """Quirks that change only the form of the conversation or of the response."""
 OFF_VALUES = ({"type": "disabled"}, "none", False)
 REASONING_FIELDS = frozenset(

@@ -48,7 +48,8 @@ WHOLE_NAMES = {
 """Integer field of a flat body -> canonical field."""
 OPTION_NAMES = ("n", "negative_prompt", "prompt_extend", "watermark", "seed", "size")
 NESTED_FIELDS = (
-    *("contents", "images", "input", "parameters", "sequential_image_generation_options", "optimize_prompt_options"),
+    *("contents", "images", "input", "parameters"),
+    *("sequential_image_generation_options", "optimize_prompt_options"),
 )
 """Fields of a body whose values are objects or lists of objects, which may contain unknown fields."""
 FAMILY_NAMES = frozenset({"input", "parameters", "mime_type"})

@@ -35,11 +35,12 @@ from umg_grpc.wire.messages.recognized_json_members import HARMLESS_MEMBERS
 from umg_grpc.wire.messages.tools import decode_choice, decode_tools
 from umg_grpc.wire.model_quirks import fit_request, with_state
 from umg_grpc.wire.text_format_interface import FaceRequest, UpstreamRequest
-from umg_grpc.wire.unsupported_field_detection import check_text_request
+from umg_grpc.wire.unsupported_field_detection import TEXT_UNSUPPORTED, check_text_request
 
 MESSAGES_PATH = "/messages"
 
 KNOWN_FIELDS = frozenset(schema.MessagesRequest.__struct_encode_fields__)
+UNSUPPORTED_FIELDS = tuple(name for name in TEXT_UNSUPPORTED if name != "user")
 
 
 # --- caller -> canonical
@@ -159,7 +160,7 @@ def encode_request(
         headers[VERSION_HEADER] = provider_version(request.source.headers, quirks, report)
         body = passthrough_request.rebuild(request, notes, model, stream, headers, report, quirks)
         return UpstreamRequest(MESSAGES_PATH, body, headers, report, local_stops=stops)
-    check_text_request(request, notes, report, supported="user")
+    check_text_request(request, notes, report, unsupported=UNSUPPORTED_FIELDS)
     fields: JsonObject = {"model": model, **encode_fields(request, report, quirks)}
     if stream:
         fields["stream"] = True
