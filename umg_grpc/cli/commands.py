@@ -75,7 +75,9 @@ def serve(
         str, typer.Option(metavar="HOST:PORT", help="With --faces http: the service to call.")
     ] = DEFAULT_ADDRESS,
     data: DataFlag = DATA_FOLDER,
-    workers: Annotated[int, typer.Option(min=1, max=256, help="Processes that share the ports.")] = 1,
+    workers: Annotated[
+        str, typer.Option(metavar="N|auto", help="Processes that share the ports; auto: one for each usable core.")
+    ] = "1",
     faces: Annotated[str, typer.Option(help="`http,grpc`, or one of them.")] = "http,grpc",
     replace_bootstrap_key: Annotated[
         bool, typer.Option("--replace-bootstrap-key", help="Replace the first key that the database has.")
@@ -91,7 +93,7 @@ def serve(
     from umg_grpc.config import Address
     from umg_grpc.process.config_loading import FROM_ENVIRONMENT, load
     from umg_grpc.process.gateway_processes import run
-    from umg_grpc.process.serve_options import SERVED_FACES, Options
+    from umg_grpc.process.serve_options import AUTO_WORKERS, SERVED_FACES, Options, worker_count
 
     if from_env and config is not None:
         raise typer.BadParameter("expected either --config or --from-env", param_hint="--from-env")
@@ -107,8 +109,9 @@ def serve(
                 Address.parse(grpc),
                 data,
                 wanted,
-                workers,
+                worker_count(workers),
             ),
+            workers_fit_cores=workers == AUTO_WORKERS,
             metrics=listener,
             replace_bootstrap_key=replace_bootstrap_key,
         )

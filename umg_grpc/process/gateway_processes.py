@@ -10,7 +10,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
-from pathlib import Path
 
 import msgspec
 import structlog
@@ -94,7 +93,7 @@ async def _serve(options: Options, config: Config) -> None:
             await _wait_loaded(local, signals.stop)
             await _wait_listed(state.service, served, signals.stop)
             if not signals.stop.is_set():
-                _print_start(state, served, options.data)
+                _print_start(state, served, options)
                 tune()
             await signals.stop.wait()
             await _delay_drain(state, signals, drain_delay(options, served))
@@ -116,9 +115,8 @@ async def _serve_workers(options: Options, config: Config) -> None:
             await _wait_loaded(local, signals.stop)
             await workers.wait_serving(signals.stop)
             if not signals.stop.is_set():
-                _print_start(
-                    Gateway(workers.http, workers.grpc, None, bootstrap, workers.metrics), served, options.data
-                )
+                state = Gateway(workers.http, workers.grpc, None, bootstrap, workers.metrics)
+                _print_start(state, served, options)
             await signals.stop.wait()
             workers.stop()
             if (delay := drain_delay(options, served)) and await signals.delay(delay):
@@ -294,12 +292,15 @@ async def _reload_alone(reload: Callable[[], Awaitable[Outcome]]) -> Sequence[Ou
     return [await reload()]
 
 
-def _print_start(state: Gateway, config: Config, data: Path) -> None:
+def _print_start(state: Gateway, config: Config, options: Options) -> None:
     """Print addresses, models and an example call; also the bootstrap key, if new and the output is a terminal."""
     grpc, bootstrap = state.grpc, state.bootstrap
     scheme = "http" if config.tls is None else "https"
     http = f"{scheme}://{state.http}" if state.http is not None else None
+    data = options.data
     print(f"Unified Model Gateway {version('unified-model-gateway')} is serving")
+    if options.workers_fit_cores:
+        print(f"  workers {options.workers} (auto: one for each core that this process may use)")
     if http is not None:
         print(f"  HTTP    {http}")
     if config.public_url is not None:
