@@ -57,10 +57,13 @@ class Result:
 
 @dataclass(frozen=True)
 class Build:
-    """Build of the gateway: the name of its target, and the folder of its code, None for the installed code."""
+    """Build of the gateway, as a target: its name, the folder of its code (None for the installed code), and its number
+    of processes.
+    """
 
     name: str
     folder: Path | None = None
+    workers: int = 1
 
     @property
     def environment(self) -> dict[str, str]:
@@ -139,6 +142,7 @@ async def gateway(
     config = write_config(upstream, folder, build.name, local=local)
     command = [str(Path(sysconfig.get_path("scripts"), "umg")), "serve", "--config", str(config)]
     command += ["--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--data", str(folder / "data")]
+    command += ["--workers", str(build.workers)]
     environment = {"UMG_API_KEY": KEY, **build.environment}
     async with started(build.name, command, where.target, folder, environment) as process:
         yield Target(build.name, process, await process.port(), KEY, local)
@@ -161,6 +165,29 @@ async def beside_passthrough(
             ours = await stack.enter_async_context(gateway(upstream, where, folder / f"local-{local}", local=local))
             pairs[local] = yardstick, ours
         yield pairs
+
+
+@dataclass(frozen=True)
+class Builds:
+    """Starts several builds of the gateway for a round, without a pass-through."""
+
+    builds: tuple[Build, ...]
+
+    @asynccontextmanager
+    async def __call__(
+        self, upstream: Target, where: Cores, folder: Path, kinds: AbstractSet[bool], /
+    ) -> AsyncGenerator[dict[bool, tuple[Target, ...]], None]:
+        async with AsyncExitStack() as stack:
+            targets = dict[bool, tuple[Target, ...]]()
+            for local in sorted(kinds):
+                some = list[Target]()
+                for build in self.builds:
+                    own = folder / f"{build.name}-{local}"
+                    some.append(
+                        await stack.enter_async_context(gateway(upstream, where, own, local=local, build=build))
+                    )
+                targets[local] = tuple(some)
+            yield targets
 
 
 def _make(folder: Path) -> None:

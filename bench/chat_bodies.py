@@ -23,8 +23,10 @@ SLOW = "bench-slow"
 """The same with a chunk every `SLOW_SECONDS`."""
 DELAYED = "bench-delayed"
 """One small JSON answer, sent `DELAY_SECONDS` after its request."""
-MODELS = (SMALL, LARGE, BURST, PACED, HELD, SLOW, DELAYED)
-WHOLE = frozenset({SMALL, LARGE, DELAYED})
+NEAR = "bench-near"
+"""One small JSON answer, sent `NEAR_SECONDS` after its request."""
+MODELS = (SMALL, LARGE, BURST, PACED, HELD, SLOW, DELAYED, NEAR)
+WHOLE = frozenset({SMALL, LARGE, DELAYED, NEAR})
 """Models whose answer is not a stream."""
 
 CHUNKS = 100
@@ -34,6 +36,9 @@ SLOW_SECONDS = 20.0
 HELD_MODELS = {HELD: HELD_SECONDS, SLOW: SLOW_SECONDS}
 """Models whose streams end at a request to `/release`, with the seconds between two chunks."""
 DELAY_SECONDS = 0.05
+NEAR_SECONDS = 0.02
+DELAYED_MODELS = {DELAYED: DELAY_SECONDS, NEAR: NEAR_SECONDS}
+"""Models whose answer is sent some time after its request, with the seconds."""
 
 DONE = b"data: [DONE]\n\n"
 CONTENT = b'"content":" '

@@ -6,18 +6,15 @@ Both builds run in every round and are measured one after the other, in alternat
 import statistics
 import sys
 import tempfile
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import msgspec
 
-from bench.benchmark_rounds import Build, Result, gateway, run
+from bench.benchmark_rounds import Build, Builds, Result, run
 from bench.codec_costs import NAME, WORKS
 from bench.commit_build import ROOT, built, commit_id, locks_differ
-from bench.load_measurement import Cores, Plan, Target
+from bench.load_measurement import Cores, Plan
 from bench.processes import BenchError, output_of
 from bench.report import disturbances, setting, table
 from bench.scenarios import Measure, Scenario
@@ -81,7 +78,7 @@ async def compare(
     progress(f"building {revision[:12]}")
     async with built(revision, THAT) as that:
         this = Build(THIS, ROOT)
-        results = await run(plan, scenarios, where, progress, _Both((that, this))) if scenarios else []
+        results = await run(plan, scenarios, where, progress, Builds((that, this))) if scenarios else []
         rows = list(compared(results))
         if translating:
             rows += await _translations(plan.rounds, (that, this), where, progress, quick=quick)
@@ -89,29 +86,6 @@ async def compare(
     if await locks_differ(revision):
         notes.append("the commit locks other packages; both builds ran with those of this virtualenv")
     return Compared(revision, setting(where), plan, rows, notes)
-
-
-@dataclass(frozen=True)
-class _Both:
-    """Starts the gateways of both builds for a round."""
-
-    builds: tuple[Build, ...]
-
-    @asynccontextmanager
-    async def __call__(
-        self, upstream: Target, where: Cores, folder: Path, kinds: AbstractSet[bool], /
-    ) -> AsyncGenerator[dict[bool, tuple[Target, ...]], None]:
-        async with AsyncExitStack() as stack:
-            targets = dict[bool, tuple[Target, ...]]()
-            for local in sorted(kinds):
-                some = list[Target]()
-                for build in self.builds:
-                    own = folder / f"{build.name}-{local}"
-                    some.append(
-                        await stack.enter_async_context(gateway(upstream, where, own, local=local, build=build))
-                    )
-                targets[local] = tuple(some)
-            yield targets
 
 
 def compared(results: Sequence[Result]) -> Iterator[Comparison]:

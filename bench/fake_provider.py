@@ -93,9 +93,9 @@ class Connection(asyncio.Protocol):
                 self.transport.write(SMALL)
             case chat_bodies.LARGE:
                 self.transport.write(LARGE)
-            case chat_bodies.DELAYED:
+            case chat_bodies.DELAYED | chat_bodies.NEAR as delayed:
                 self._timer = asyncio.get_running_loop().call_later(
-                    chat_bodies.DELAY_SECONDS, self.transport.write, DELAYED
+                    chat_bodies.DELAYED_MODELS[delayed], self.transport.write, LATE[delayed]
                 )
             case chat_bodies.BURST:
                 self.transport.write(BURST[self._usage])
@@ -163,7 +163,7 @@ def _burst(*, usage: bool) -> bytes:
 
 SMALL = _json(chat_bodies.answer())
 LARGE = _json(chat_bodies.answer(chat_bodies.LARGE))
-DELAYED = _json(chat_bodies.answer(chat_bodies.DELAYED))
+LATE = {model: _json(chat_bodies.answer(model)) for model in chat_bodies.DELAYED_MODELS}
 BURST = {usage: _burst(usage=usage) for usage in (False, True)}
 VECTORS: dict[tuple[str | None, str], bytes] = {
     (request.model, request.encoding): _json(embedding_bodies.answer(request)) for request in embedding_bodies.REQUESTS

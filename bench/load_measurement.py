@@ -102,11 +102,11 @@ class Bench:
         """
         return await self._do(target, self._job(target, question, connections, least=least), None)
 
-    async def hold(self, target: Target, question: str, while_open: Callable[[], None]) -> Measured:
-        """Measure a load of as many open streams as the plan has. `while_open` is called while all of them are open."""
+    async def hold(self, target: Target, question: str, while_open: Callable[[], Awaitable[None]]) -> Measured:
+        """Measure a load of as many open streams as the plan has. `while_open` runs while all of them are open."""
 
         async def inspect() -> None:
-            while_open()
+            await while_open()
             async with self.session.post(f"http://127.0.0.1:{self.upstream.port}/release") as answer:
                 answer.raise_for_status()
 

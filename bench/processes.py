@@ -64,7 +64,7 @@ class Process:
 
     def cpu_seconds(self) -> float:
         """Return the CPU time of all processes of the program so far."""
-        return sum(int(ticks) for fields in _session(self.session) for ticks in fields[11:15]) / TICKS
+        return sum(int(ticks) for fields in _family(self.session) for ticks in fields[11:15]) / TICKS
 
     def main_thread_seconds(self) -> float:
         """Return the CPU time of the main thread of the program's first process so far."""
@@ -74,7 +74,7 @@ class Process:
     def resident_bytes(self) -> int:
         """Return the memory of all processes of the program: the sum of their resident sets."""
         total = 0
-        for fields in _session(self.session):
+        for fields in _family(self.session):
             rollup = Path(f"/proc/{fields[-1]}/smaps_rollup").read_text()
             total += sum(int(line.split()[1]) * 1024 for line in rollup.splitlines() if line.startswith("Rss:"))
         return total
@@ -175,13 +175,16 @@ def _signal(group: int, number: signal.Signals) -> None:
         os.killpg(group, number)
 
 
-def _session(session: int) -> list[list[str]]:
-    """Return the fields of /proc/PID/stat, from the state on, and the id of every process of a session."""
-    found = []
+def _family(session: int) -> list[list[str]]:
+    """Return the fields of /proc/PID/stat, from the state on, and the id of every process of a session, and of the
+    processes that these have started: workers of the gateway have sessions of their own.
+    """
+    known = dict[str, list[str]]()
     for path in Path("/proc").iterdir():
         if path.name.isdecimal():
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-                fields = (path / "stat").read_text().rpartition(") ")[2].split()
-                if int(fields[3]) == session:
-                    found.append([*fields, path.name])
-    return found
+                known[path.name] = [*(path / "stat").read_text().rpartition(") ")[2].split(), path.name]
+    found = {pid for pid, fields in known.items() if int(fields[3]) == session}
+    while more := {pid for pid, fields in known.items() if fields[1] in found} - found:
+        found |= more
+    return [known[pid] for pid in found]

@@ -1,13 +1,18 @@
 """Table of the benchmark's scenarios. A scenario puts one kind of load on a server and returns its figures."""
 
+import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from bench import chat_bodies, embedding_bodies
 from bench.load_measurement import Bench, Target
+from bench.processes import TICKS
 
 BATCHES = 3
 """Minimum number of measured calls in scenarios with long calls."""
+IN_FLIGHT = 128
+"""Connections of calls to a provider that answers after 20 ms: as many as 6,400 calls a second need."""
 MIB = 1 << 20
 KIB = 1 << 10
 
@@ -35,12 +40,10 @@ class Scenario:
 
 async def small(bench: Bench, target: Target) -> tuple[float, ...]:
     """Measure the throughput of small calls, then the latency that the server adds to a single call."""
-    most = await bench.put(target, chat_bodies.SMALL, 64)
+    rates = await answer_rates(bench, target, chat_bodies.SMALL, 64)
     direct = (await bench.put(bench.upstream, chat_bodies.SMALL, 1)).report
     alone = (await bench.put(target, chat_bodies.SMALL, 1)).report
-    rate = most.report.window_answers / most.report.window_seconds
-    per_cpu = most.report.window_answers / most.cpu_seconds
-    return rate, per_cpu, alone.p50 - direct.p50, alone.p99 - direct.p99
+    return *rates, alone.p50 - direct.p50, alone.p99 - direct.p99
 
 
 async def stream(bench: Bench, target: Target) -> tuple[float, ...]:
@@ -75,16 +78,36 @@ async def embed_batch(bench: Bench, target: Target) -> tuple[float, ...]:
 
 
 async def _rates(bench: Bench, target: Target, request: embedding_bodies.VectorRequest) -> tuple[float, float]:
-    most = await bench.put(target, request.name, 64)
+    return await answer_rates(bench, target, request.name, 64)
+
+
+async def answer_rates(bench: Bench, target: Target, question: str, connections: int) -> tuple[float, float]:
+    """Return the calls per second, and per second of the processor time of the target's processes."""
+    most = await bench.put(target, question, connections)
     return most.report.window_answers / most.report.window_seconds, most.report.window_answers / most.cpu_seconds
 
 
 async def memory(bench: Bench, target: Target) -> tuple[float, ...]:
-    """Measure the memory of the server's processes after one call, and with all streams open."""
-    resident: list[int] = []
-    idle = target.process.resident_bytes()
-    await bench.hold(target, chat_bodies.HELD, lambda: resident.append(target.process.resident_bytes()))
-    return idle / MIB, resident[0] / MIB, (resident[0] - idle) / KIB / bench.plan.held
+    """Measure the memory of the server's processes after one call, and with all streams open; then the streams that a
+    core would hold, by the share of it that these take.
+    """
+    process, opened, shares = target.process, list[int](), list[float]()
+    idle = process.resident_bytes()
+
+    async def watch() -> None:
+        spent, began = process.cpu_seconds(), time.monotonic()
+        await asyncio.sleep(bench.plan.seconds)
+        shares.append((process.cpu_seconds() - spent) / (time.monotonic() - began))
+        opened.append(process.resident_bytes())
+
+    await bench.hold(target, chat_bodies.HELD, watch)
+    held = bench.plan.held
+    return idle / MIB, opened[0] / MIB, (opened[0] - idle) / KIB / held, held / max(shares[0], 1 / TICKS)
+
+
+async def near(bench: Bench, target: Target) -> tuple[float, ...]:
+    """Measure the throughput of small calls that the provider answers after some time, so that many are in flight."""
+    return await answer_rates(bench, target, chat_bodies.NEAR, IN_FLIGHT)
 
 
 RATES = (
@@ -102,6 +125,7 @@ SCENARIOS = (
             Measure("idle, MiB", 1, more_is_better=False),
             Measure("with open streams, MiB", 1, more_is_better=False),
             Measure("an open stream, KiB", 1, more_is_better=False),
+            Measure("streams that a core would hold", 0),
         ),
         memory,
     ),
@@ -115,6 +139,7 @@ SCENARIOS = (
         ),
         small,
     ),
+    Scenario("near", (Measure("requests/s", 0), Measure("requests per CPU second", 0)), near),
     Scenario("stream", (Measure("chunks/s", 0), Measure("chunks per CPU second", 0)), stream),
     Scenario("paced", (Measure("CPU per chunk, us", 1, more_is_better=False),), paced),
     Scenario("embed", RATES, embed),

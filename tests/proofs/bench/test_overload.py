@@ -55,15 +55,26 @@ def _answer(status: str, body: bytes, headers: str = "") -> bytes:
 
 UNAVAILABLE, RETRY_AFTER = "503 Service Unavailable", "Retry-After: 1\r\n"
 ANSWERS = [
-    Answered("the provider's answer", fake_provider.DELAYED, Outcome.GOOD),
+    Answered("the provider's answer", fake_provider.LATE[chat_bodies.DELAYED], Outcome.GOOD),
     Answered("a refusal", _answer(UNAVAILABLE, REFUSAL, RETRY_AFTER), Outcome.REFUSED),
     Answered("a refusal without retry-after", _answer(UNAVAILABLE, REFUSAL), Outcome.WRONG, "without retry-after"),
     Answered("a refusal of a proxy", _answer(UNAVAILABLE, b"<html>", RETRY_AFTER), Outcome.WRONG, "another body"),
-    Answered("another text", fake_provider.DELAYED.replace(b"gives", b"takes"), Outcome.WRONG, "another answer"),
-    Answered("another error", _answer("504 Gateway Timeout", REFUSAL, RETRY_AFTER), Outcome.WRONG, "status 504"),
-    Answered("more bytes than its length", fake_provider.DELAYED + b"HTTP", Outcome.WRONG, "another length"),
     Answered(
-        "a cut answer", fake_provider.DELAYED[:-5], Outcome.WRONG, "broke before its response was whole", closes=True
+        "another text",
+        fake_provider.LATE[chat_bodies.DELAYED].replace(b"gives", b"takes"),
+        Outcome.WRONG,
+        "another answer",
+    ),
+    Answered("another error", _answer("504 Gateway Timeout", REFUSAL, RETRY_AFTER), Outcome.WRONG, "status 504"),
+    Answered(
+        "more bytes than its length", fake_provider.LATE[chat_bodies.DELAYED] + b"HTTP", Outcome.WRONG, "another length"
+    ),
+    Answered(
+        "a cut answer",
+        fake_provider.LATE[chat_bodies.DELAYED][:-5],
+        Outcome.WRONG,
+        "broke before its response was whole",
+        closes=True,
     ),
 ]
 
