@@ -103,6 +103,9 @@ class SandboxCall:
     def storage(self) -> None:
         return None
 
+    def relay_to(self, relay: Callable[[bytes], bool]) -> None:
+        """Do nothing: no provider sends frames."""
+
     async def send(self, seconds: float) -> pb.GenerateResponse:
         mark = await self._begin(seconds)
         if mark == simulated_faults.CUT_MARK:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -94,6 +94,15 @@ class EventStream(msgspec.Struct, eq=False):
         self.sent_at = time.monotonic()
         if not self.is_ended:
             await self.exchange.connection.write(self._chunk(frames))
+
+    def is_relayed(self, encode: Callable[[bytes], bytes], frames: bytes) -> bool:
+        """Write frames of the provider, after `encode`, if they can be written at once. Return whether they were."""
+        connection = self.exchange.connection
+        if self.is_ended or not self.exchange.is_begun or not connection.is_writable():
+            return False
+        self.sent_at = time.monotonic()
+        connection.write_now(self._chunk(encode(frames)))
+        return True
 
     async def write_large(self, frames: bytes) -> None:
         """Write many events in parts: of one large write, the transport copies all that the socket does not accept."""

@@ -54,6 +54,8 @@ class InitialMetadata(Protocol):
 
     on_early_metadata: Callable[[Pairs], None] | None
     """Function to call with the initial metadata of a stream if it is early, because the first message is late."""
+    relay: Callable[[bytes], bool] | None
+    """Function that takes frames of the provider which need no message, and returns whether it took them."""
 
     @property
     def initial(self) -> Pairs:
@@ -124,6 +126,7 @@ class SocketStream(Generic[Response]):
         self._call = call
         self.initial: Pairs = ()
         self.on_early_metadata: Callable[[Pairs], None] | None = None
+        self.relay: Callable[[bytes], bool] | None = None  # not called: each message comes over the socket
 
     async def messages(self) -> AsyncGenerator[Response, None]:
         """Yield the messages of the call, and cancel it when the caller stops."""

@@ -49,6 +49,10 @@ class ClientConnection(Protocol):
     def write_now(self, data: bytes) -> None:
         """Write a part of a response without waiting. Do nothing if the client is disconnected."""
 
+    def is_writable(self) -> bool:
+        """Return whether the client is connected, and reads fast enough: no part waits to be written."""
+        ...
+
     def is_closed_by_client(self) -> bool:
         """Return whether the client has closed the connection, even if the event loop has not noticed it yet."""
         ...

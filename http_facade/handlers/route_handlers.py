@@ -134,14 +134,15 @@ class Generate:
         """Stream the response to the canonical request, encoded by `codec`. The response begins with the first message
         of the service, so that an earlier failure is returned as a JSON error with its own HTTP status.
         """
-        encoder, content_type = codec.stream_encoder(canonical), codec.stream_type
+        encoder, content_type, pass_frames = codec.stream_encoder(canonical), codec.stream_type, codec.pass_frames
         if codec.array_encoder is not None and exchange.request.query.get("alt") != "sse":
-            encoder, content_type = codec.array_encoder(canonical), JSON_TYPE
+            encoder, content_type, pass_frames = codec.array_encoder(canonical), JSON_TYPE, None
         request = pb.StreamGenerateRequest(request=canonical)
         messages, call = open_stream(self._stub.StreamGenerate, request, exchange, self._face, notes)
         encoded = EncodedStream(encoder, self._settings.budget)
         events = EventStream(exchange, encoded, content_type, codec.heartbeat, self._settings)
         call.on_early_metadata = events.begin_early
+        call.relay = None if pass_frames is None else partial(events.is_relayed, partial(pass_frames, encoder))
         async with aclosing(messages), events:
             try:
                 async for message in messages:

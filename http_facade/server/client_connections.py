@@ -206,6 +206,9 @@ class ServerConnection(asyncio.Protocol):
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)
 
+    def is_writable(self) -> bool:
+        return self._write_timeout is None and self._transport is not None and not self._transport.is_closing()
+
     def is_closed_by_client(self) -> bool:
         if self._transport is None or self._transport.is_closing():
             return True

@@ -123,6 +123,10 @@ class InProcessContext(Context):
     deadline: float = inf  # of the caller, on the monotonic clock
     on_early_metadata: Callable[[Pairs], None] | None = None
     """Set by a caller that can use the initial metadata before the first message, and called with it."""
+    relay: Callable[[bytes], bool] | None = None
+    """Set by a caller that can take a provider's frames without a message around them, after the first message. It
+    returns whether it took them; the servicer sends a message with the frames that it did not take.
+    """
 
     def __init__(self, pairs: Pairs, timeout: float | None, attachment: object = None) -> None:
         """Create the context of a call with the metadata `pairs` and a timeout in seconds. `attachment`: Python object

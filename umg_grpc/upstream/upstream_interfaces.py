@@ -76,6 +76,12 @@ class TextCall(PreparedCall[pb.GenerateResponse], Protocol):
         """Storage for the beginning of the prompt; None if the request has no marks, or the provider no storage."""
         ...
 
+    def relay_to(self, relay: Callable[[bytes], bool]) -> None:
+        """Offer to `relay`, from the next message of `stream` on, the frames of each passed-through read that only
+        continues the response. It returns whether it took them; a read that it did not take becomes a message.
+        """
+        ...
+
     def stream(self, seconds: float) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
         """Send the request, and yield the response as it is generated; closing the generator cancels the call.
         `seconds`: time until the caller's deadline. Raise UmgError, also after the first messages.

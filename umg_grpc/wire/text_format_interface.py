@@ -7,7 +7,7 @@ A format is one module (or package) with these functions, without I/O. A format 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -179,6 +179,10 @@ class TextFace:
     encode_empty: Callable[[pb.GenerateRequest, str], bytes] | None = None
     """(request without messages, current time in RFC 3339) -> JSON body of its response, without a provider; None if
     all requests of the format have messages.
+    """
+    pass_frames: Callable[[Any, bytes], bytes] | None = None
+    """(stream encoder, frames of a provider) -> bytes, as `feed` returns them for a message with these frames alone;
+    None for a format whose frames all need a message.
     """
     array_encoder: Callable[[pb.GenerateRequest], StreamEncoder] | None = None
     """Encoder of a stream as one JSON array, for callers that do not request events (native without `alt=sse`)."""

@@ -175,3 +175,41 @@ async def test_a_head_that_is_too_large_fails_before_its_body() -> None:
     async with Client.opened() as client, provider(answering(head + b"1\r\nx\r\n0\r\n\r\n")) as made:
         error = await failed(client.open(outgoing(made)))
     assert (error.name, error.failure) == ("UPSTREAM_FAILED", Failure.AMBIGUOUS)
+
+
+@on_each_loop
+async def test_a_part_is_relayed_only_while_the_reader_waits_for_it() -> None:
+    go = [asyncio.Event() for _ in range(4)]
+    taken = list[bytes]()
+
+    async def handle(link: Link) -> None:
+        await link.request()
+        await link.send(CHUNKED + b"1\r\na\r\n")
+        for event, part in zip(go, (b"b", b"c", b"refused", b"d"), strict=True):
+            await event.wait()
+            await link.send(b"%x\r\n%b\r\n" % (len(part), part))
+        await link.send(b"0\r\n\r\n")
+
+    def relay(part: bytes) -> bool:
+        if part == b"refused":
+            return False
+        taken.append(part)
+        go[len(taken) + 1].set()
+        return True
+
+    async with provider(handle) as made, Client.opened() as client:
+        answer = await client.open(outgoing(made))
+        assert await answer.read() == b"a"
+        answer.relay = relay
+        go[0].set()
+        while not answer.response.body:  # noqa: ASYNC110  it arrives while nobody reads, and sets no event
+            await asyncio.sleep(0)
+        assert await answer.read() == b"b"
+        go[1].set()
+        assert await answer.read() == b"refused"
+        assert taken == [b"c"]
+        go[3].set()
+        rest = b"".join([part async for part in answer.chunks()])
+        assert b"".join(taken) + rest == b"cd"  # the last part may come with the end of the body
+        answer.close()
+        assert answer.relay is None

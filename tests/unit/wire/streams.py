@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.stream_decoder import FrameDecoder
 from umg_grpc.wire.text_format_interface import StreamDecoder, TextFormat
 
 
@@ -19,6 +20,23 @@ def decoded(
     messages = [message for data in frames if (message := decoder.feed(data)) is not None]
     last = decoder.close()
     return [*messages, last] if last is not None else messages
+
+
+def relayed(
+    codec: TextFormat, reads: Iterable[bytes], request: pb.GenerateRequest
+) -> tuple[list[pb.StreamGenerateResponse], int]:
+    """Decode a passed-through stream as `decoded` does, but for the reads whose frames need no message. Return the
+    messages, with one for each of these reads, and their number.
+    """
+    decoder, messages, number = codec.passthrough_decoder(request), list[pb.StreamGenerateResponse | None](), 0
+    assert isinstance(decoder, FrameDecoder)
+    for data in reads:
+        if frames := decoder.plain_frames(data):
+            messages.append(pb.StreamGenerateResponse(source_frames=frames))
+            number += 1
+        else:
+            messages.append(decoder.feed(data))
+    return [message for message in (*messages, decoder.close()) if message is not None], number
 
 
 def encoded(codec: TextFormat, messages: Iterable[pb.StreamGenerateResponse], request: pb.GenerateRequest) -> bytes:

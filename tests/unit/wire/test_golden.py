@@ -19,9 +19,10 @@ from google.protobuf import text_format
 from tests.support.snapshots import Snapshots, indented, text_of_message
 from tests.unit.wire.accumulate import accumulate
 from tests.unit.wire.responses.streams import payloads_of
-from tests.unit.wire.streams import decoded, encoded, events_of, frames_of
+from tests.unit.wire.streams import decoded, encoded, events_of, frames_of, relayed
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
+from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.text_format_interface import TextFormat
 
@@ -113,6 +114,19 @@ def test_the_results_of_the_codec_equal_the_golden_files(case: Case, snapshots: 
 def test_a_stream_is_decoded_equally_byte_by_byte(case: Case) -> None:
     assert accumulate(case.streamed(pass_=False, step=1)) == accumulate(case.streamed(pass_=False))
     assert frames_of(case.streamed(pass_=True, step=1)) == frames_of(case.streamed(pass_=True))
+
+
+@pytest.mark.parametrize("name", ["chat", "messages", "responses"])
+def test_reads_that_need_no_message_change_nothing_in_a_passed_through_stream(name: str) -> None:
+    needless = 0
+    for case in STREAMED:
+        if case.codec.name == name:
+            reads = [event.raw for event in sse.split(case.read("stream.sse"))]
+            messages, relayed_reads = relayed(case.codec, reads, case.request())
+            fed = decoded(case.codec, reads, case.request(), pass_=True)
+            assert (frames_of(messages), events_of(messages)) == (frames_of(fed), events_of(fed)), case.id
+            needless += relayed_reads
+    assert needless
 
 
 @pytest.mark.parametrize("case", STREAMED, ids=lambda case: case.id)

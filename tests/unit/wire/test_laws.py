@@ -17,7 +17,7 @@ from tests.unit.wire.messages import strategies as messages
 from tests.unit.wire.messages.streams import ANSWERED
 from tests.unit.wire.native import strategies as native
 from tests.unit.wire.responses import strategies as responses
-from tests.unit.wire.streams import decoded, encoded, events_of, frames_of
+from tests.unit.wire.streams import decoded, encoded, events_of, frames_of, relayed
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import CHAT_FORMAT
 from umg_grpc.wire.core.response_to_events import response_to_events
@@ -100,9 +100,13 @@ def test_a_passed_stream_is_the_providers_to_the_byte_however_it_is_cut(
 ) -> None:
     response = data.draw(law.responses)
     stream = encoded(law.codec, [response_to_events(response)], law.answered).replace(b"\n", end)
-    passed = decoded(law.codec, data.draw(cuts(stream)), law.answered, pass_=True)
+    reads = data.draw(cuts(stream))
+    passed = decoded(law.codec, reads, law.answered, pass_=True)
     assert frames_of(passed) == stream
     assert encoded(law.codec, passed, law.answered) == stream
+    without_messages, _ = relayed(law.codec, reads, law.answered)
+    assert frames_of(without_messages) == stream
+    assert events_of(without_messages) == events_of(passed)
 
 
 @every_format

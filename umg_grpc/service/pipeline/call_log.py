@@ -99,7 +99,7 @@ class CallLog:
         if isinstance(context, InProcessContext):
             metadata: dict[str, str] = dict(context.pairs)  # type: ignore[arg-type]  # the face sends no bytes
             request_id = metadata.get("x-request-id") or request_id_of()
-            arrival = Arrival(method, metadata, trusted=True, request_id=request_id)
+            arrival = Arrival(method, metadata, trusted=True, request_id=request_id, relay=context.relay)
             if isinstance(attachment := context.attachment, Attachment):
                 arrival.notes, arrival.known_key = attachment.notes, attachment.known_key
             call = Call(arrival, ends_at=context.deadline)

@@ -16,6 +16,8 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.gateway_headers import DROPPED_HEADER, STRICT_HEADER, TIMEOUT_HEADER, is_strict, timeout_seconds
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from google.protobuf.message import Message
 
     from umg_grpc.access.budget_reservations import Reservation
@@ -52,6 +54,8 @@ class Arrival(msgspec.Struct, eq=False):
     """Facts about the decoded body, if the HTTP server has decoded it already; else None."""
     known_key: object = None
     """Result of the check of the key, if the HTTP server has checked it already; else None."""
+    relay: Callable[[bytes], bool] | None = None
+    """Function of the HTTP server that takes a provider's frames without a message; None if all need one."""
     trace: TraceContext | None = None
     """Trace context of the caller, replaced by that of the call's own span if the call is traced; None if there is
     none.

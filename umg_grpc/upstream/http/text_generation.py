@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 
 import msgspec
@@ -24,6 +25,7 @@ from umg_grpc.wire.core.json_array_stream import ArrayReader, array_events, is_a
 from umg_grpc.wire.core.local_stop_sequences import StoppingDecoder, cut_response
 from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.core.stream_aggregator import gather_events
+from umg_grpc.wire.core.stream_decoder import FrameDecoder
 from umg_grpc.wire.errors.rejection_reading import PATH_STATUSES, REFUSAL_STATUSES
 from umg_grpc.wire.errors.secret_masking import body_without_secrets
 from umg_grpc.wire.facts_beside_request import NO_NOTES, RequestNotes
@@ -146,6 +148,15 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
     """Text generation call that is encoded for one channel and ready to be sent."""
 
     format: TextProviderFormat
+    _opened: tuple[ProviderExchange, StreamDecoder] | None = None
+    """Exchange and decoder of the stream, once it has begun; None if its reads are not events."""
+
+    def relay_to(self, relay: Callable[[bytes], bool]) -> None:
+        if self._opened is None:
+            return
+        exchange, decoder = self._opened
+        if isinstance(decoder, FrameDecoder) and not exchange.response.encodings:
+            exchange.relay = partial(_is_relayed, decoder, relay)
 
     @property
     def body(self) -> bytes:
@@ -188,6 +199,7 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
                 return
             decoder, begun = self._new_decoder(), False
             array = ArrayReader() if chunk[:1] == b"[" or is_array(chunk[:8]) else None
+            self._opened = None if array is not None else (exchange, decoder)
             while chunk:
                 chunk = chunk if array is None else array.feed(chunk)
                 if len(chunk) > SMALL_BYTES:
@@ -253,6 +265,11 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
         response = self.format.decode_response(body, self.request, False)
         cut_response(response, self.encoded.local_stops)
         return response
+
+
+def _is_relayed(decoder: FrameDecoder, relay: Callable[[bytes], bool], chunk: bytes) -> bool:
+    frames = decoder.plain_frames(chunk)
+    return bool(frames) and relay(frames)
 
 
 def _is_stopped(decoder: StreamDecoder) -> bool:

@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import suppress
 from math import inf
 from typing import Protocol, runtime_checkable
@@ -24,6 +24,8 @@ BUFFER_BYTES = 64 << 10
 """Bytes of a stream that are received before they are read; the event loop may add up to 256 KiB."""
 ERROR_BODY_SECONDS = 5.0  # from the first bytes of an error response to its end
 END_SECONDS = 0.1  # from a response's last event to the end of its body
+MAX_RELAYED_BYTES = 4 << 10
+"""Largest part of a stream that is relayed in the event loop's callback: ten microseconds of work."""
 NO_RESPONSE = ReceivedResponse(None)
 """Response of a connection in the pool."""
 
@@ -65,6 +67,10 @@ class ProviderExchange(msgspec.Struct, eq=False):
     _connection: "ProviderConnection"
     done: bool = False  # the response is complete, or the connection broke
     fault: UmgError | None = None  # of the connection
+    relay: Callable[[bytes], bool] | None = None
+    """Function that is offered each part for which `read` waits, before `read` returns it: most parts of a stream need
+    no coroutine. It returns whether it took the part; if not, it has changed nothing.
+    """
     _waiter: asyncio.Future[None] | None = None
     _inflater: Inflater | None = None  # of a compressed body that is read in parts
     _pieces: Iterator[bytes] = iter(())  # decompressed pieces of the last part
@@ -155,8 +161,18 @@ class ProviderExchange(msgspec.Struct, eq=False):
     def close(self) -> None:
         """Release the response. If it is incomplete, close the connection, which stops the provider."""
         self.response.body.clear()
+        self.relay = None  # it refers to the call, which refers to this exchange
         if not self.done:
             self._connection.abandon()
+
+    def is_relayed(self, relay: Callable[[bytes], bool]) -> bool:
+        """Offer the received part to `relay`, if `read` waits for it. Return whether it was taken."""
+        waiter, body = self._waiter, self.response.body
+        if waiter is None or waiter.done() or len(body) > MAX_RELAYED_BYTES or not relay(bytes(body)):
+            return False
+        body.clear()
+        self.deadline.start_read(self._connection.loop.time())
+        return True
 
     def wake(self) -> None:
         """Resume the task that waits for data of the connection, if there is one."""
@@ -305,6 +321,8 @@ class ProviderConnection(asyncio.Protocol):
         elif response.limit is None and len(response.body) > BUFFER_BYTES and not self.reading_paused:
             self.reading_paused = True
             self.transport.pause_reading()
+        elif exchange.relay is not None and exchange.is_relayed(exchange.relay):
+            return
         exchange.wake()
 
     def eof_received(self) -> None:

@@ -69,9 +69,8 @@ class StreamEncoder(msgspec.Struct, eq=False):
     _closed: bool = False
 
     def feed(self, message: pb.StreamGenerateResponse) -> bytes:
-        if message.source_frames:
-            self._passed = True
-            return message.source_frames
+        if passed := message.source_frames:
+            return self.pass_frames(passed)
         if self._passed or self._closed:
             return b""
         if not self._head:
@@ -83,6 +82,11 @@ class StreamEncoder(msgspec.Struct, eq=False):
             else:
                 frames += self._chunks(event)
         return b"".join(frames)
+
+    def pass_frames(self, frames: bytes) -> bytes:
+        """Return the provider's own frames, which are the whole response."""
+        self._passed = True
+        return frames
 
     def close(self) -> bytes:
         if self._passed or self._closed:

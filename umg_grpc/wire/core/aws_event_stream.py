@@ -57,6 +57,9 @@ class FrameSplitter(msgspec.Struct, eq=False):
         del rest[:cut]
         return frames
 
+    def is_between_events(self) -> bool:
+        return not self._rest
+
     def rest(self) -> bytes:
         if self._failure is not None:
             raise self._failure

@@ -70,6 +70,9 @@ class SseSplitter(msgspec.Struct, eq=False):
             raise too_large_event(self.limit)
         return frames
 
+    def is_between_events(self) -> bool:
+        return not self._rest
+
     def rest(self) -> bytes:
         rest, self._rest = bytes(self._rest), bytearray()
         return rest.rstrip(b"\r\n") + b"\n\n" if rest.strip(b"\r\n") else b""

@@ -179,19 +179,24 @@ class FrameAggregator(ResponseAggregator):
         self.retained_bytes = self._frames_size + self._events_size
 
     def feed(self, message: pb.StreamGenerateResponse) -> None:
-        frames, max_bytes = message.source_frames, self._max_bytes  # each access to the frames is a copy
-        size = len(frames)
-        self._seen += size
-        if size and (max_bytes is None or self._frames_size < max_bytes):
-            self._frames.append(frames)
-            self._frames_size += size
+        self.feed_frames(message.source_frames)
+        max_bytes = self._max_bytes
         for event in message.events or ():  # few messages have events: the frames carry the whole response
             if event.HasField("usage"):
                 self._usage = event.SerializeToString()
             elif max_bytes is None or self._events_size < max_bytes:
                 self._events.append(event.SerializeToString())
                 self._events_size += len(self._events[-1])
-        self.retained_bytes = self._frames_size + self._events_size
+                self.retained_bytes = self._frames_size + self._events_size
+
+    def feed_frames(self, frames: bytes) -> None:
+        """Add frames of a message without events."""
+        size = len(frames)
+        self._seen += size
+        if size and (self._max_bytes is None or self._frames_size < self._max_bytes):
+            self._frames.append(frames)
+            self._frames_size += size
+            self.retained_bytes += size
 
     def response(self) -> pb.GenerateResponse:
         separate = StreamAggregator()

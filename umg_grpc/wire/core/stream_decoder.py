@@ -35,6 +35,10 @@ class Splitter(Protocol):
         """Append received bytes, and return the bytes of all events that are complete now, b"" if none is."""
         ...
 
+    def is_between_events(self) -> bool:
+        """Return whether all received bytes belong to complete events."""
+        ...
+
     def rest(self) -> bytes:
         """Return the bytes that remain at the end of the stream, as a complete event; b"" if none remain."""
         ...
@@ -205,6 +209,15 @@ class FrameDecoder(_Decoder, ABC):
         if size == len(frames):
             return pb.StreamGenerateResponse(source_frames=plain)
         return self._decode_frames(frames, plain, size)
+
+    def plain_frames(self, data: bytes) -> bytes:
+        """Return the frames of one read as they are passed through, if they are complete and only continue the
+        response. b"" for any other read, which must be fed: nothing has changed.
+        """
+        if self.done or self._failure is not None or not self._splitter.is_between_events():
+            return b""
+        plain, size = self._plain(data)
+        return plain if size == len(data) and replace_invalid_utf8(data) is data else b""
 
     def close(self) -> pb.StreamGenerateResponse | None:
         """Return a message with the remaining frames at the end of the stream, and the end marker if the provider left

@@ -26,6 +26,7 @@ MESSAGES_FORMAT = TextFormat(
     encode_response=encode_response,
     can_express=can_express,
     stream_encoder=StreamEncoder,
+    pass_frames=StreamEncoder.pass_frames,
     encode_error=encode_error,
     wire_path=wire_path,
     unknown_fields=RAW_FIELDS.nested_unknown,

@@ -67,9 +67,8 @@ class StreamEncoder:
         self._states_read = False  # whether `_states` has those of the message that is being encoded
 
     def feed(self, message: pb.StreamGenerateResponse) -> bytes:
-        if message.source_frames:
-            self._passes_through = True
-            return message.source_frames
+        if passed := message.source_frames:
+            return self.pass_frames(passed)
         if self._passes_through or self._closed:
             return b""
         frames, events = list[bytes](), message.events
@@ -83,6 +82,11 @@ class StreamEncoder:
             else:
                 frames += self._event(event, events)
         return b"".join(frames)
+
+    def pass_frames(self, frames: bytes) -> bytes:
+        """Return the provider's own frames, which are the whole response."""
+        self._passes_through = True
+        return frames
 
     def close(self) -> bytes:
         if self._passes_through or self._closed:

@@ -46,6 +46,9 @@ class PassthroughDecoder(FrameDecoder):
     def feed(self, data: bytes) -> pb.StreamGenerateResponse | None:
         return self._with_usage(super().feed(data))
 
+    def plain_frames(self, data: bytes) -> bytes:
+        return b""  # each read states the usage, which needs a message
+
     def close(self) -> pb.StreamGenerateResponse | None:
         return self._with_usage(super().close())
 

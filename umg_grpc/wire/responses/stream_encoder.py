@@ -68,9 +68,8 @@ class StreamEncoder:
         self._closed = False
 
     def feed(self, message: pb.StreamGenerateResponse) -> bytes:
-        if message.source_frames:
-            self._passed.feed(message.source_frames)
-            return message.source_frames
+        if passed := message.source_frames:
+            return self.pass_frames(passed)
         if self._passed or self._closed:
             return b""
         events, states = message.events, None
@@ -82,6 +81,11 @@ class StreamEncoder:
                 self._ahead = started if started.HasField("state") else states.get(event.part_index)
             self._handle_event(event)
         return self._writer.take()
+
+    def pass_frames(self, frames: bytes) -> bytes:
+        """Return the provider's own frames, which are the whole response."""
+        self._passed.feed(frames)
+        return frames
 
     def set_ending(self, ending: Ending, completed_at: int | None) -> None:
         """Set the status with which a stored response's stream ends. `completed_at`: Unix seconds, if known."""

@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
+from functools import partial
 
 import msgspec
 import structlog
@@ -44,6 +45,8 @@ class StreamedText(msgspec.Struct, eq=False):
     _attempts: FailoverLoop[GenerationAttempt]
     _memory: ConversationStores
     _unfinished: int  # number of candidates that have not ended
+    relay: Callable[[bytes], bool] | None = None
+    """Function that sends the caller passed-through frames without a message; None if each needs one."""
     _reservation: MemoryReservation | None = None  # memory of a large response that is kept
     _aggregator: ResponseAggregator | None = None  # set by the first message
     _is_ended: bool = False  # whether the provider's stream has ended completely
@@ -101,14 +104,26 @@ class StreamedText(msgspec.Struct, eq=False):
 
     def _begin(self, first: pb.StreamGenerateResponse) -> ResponseAggregator:
         """Decide by the first message which parts of the response are kept. Return the aggregator for them."""
-        completion, request = self._completion, self._attempts.attempt.request
+        completion, attempt = self._completion, self._attempts.attempt
+        request = attempt.request
         max_bytes = None if completion.begin(passthrough=bool(first.source_frames)) else ESTIMATED_BYTES
         if completion.passthrough:
             self._passed_call_ids = completion.passed_call_ids
-            self._aggregator = FrameAggregator(TEXT_FORMATS[request.source.format], request, max_bytes)
+            self._aggregator = frames = FrameAggregator(TEXT_FORMATS[request.source.format], request, max_bytes)
+            if self.relay is not None and self._passed_call_ids is None and attempt.span is None:
+                attempt.call.relay_to(partial(self._is_relayed, self.relay, frames))
         else:
             self._aggregator = StreamAggregator(max_bytes)
         return self._aggregator
+
+    def _is_relayed(self, relay: Callable[[bytes], bool], aggregator: FrameAggregator, frames: bytes) -> bool:
+        """Send frames that only continue the response. Return False, and send none, if they need a message."""
+        if self._unfinished <= 0 or not relay(frames):
+            return False
+        aggregator.feed_frames(frames)
+        if aggregator.retained_bytes > FREE_BYTES:
+            self._reserve(aggregator)
+        return True
 
     async def close(self) -> list[pb.StreamGenerateResponse]:
         self._is_ended = True

@@ -304,6 +304,8 @@ class GenerationPipeline(
     ) -> StreamedResponse[pb.StreamGenerateResponse]:
         streamed, guards = self._unguarded(admitted, attempts), admitted.access.guards
         if guards is None or not guards.response:
+            if isinstance(streamed, StreamedText) and not self._may_cache(admitted):
+                streamed.relay = admitted.call.arrival.relay
             return streamed
         run = GuardRun(guards, admitted.call, admitted.model.id, "response")
         completion = ResponseCompletion(admitted, attempts.attempt, self._memory)
