@@ -22,6 +22,7 @@ profile_args ?=
 overload_args ?=
 streams_args ?=
 reload_args ?=
+peers_args ?=
 soak_args ?=
 ledger_args ?=
 usage_args ?=
@@ -175,6 +176,9 @@ streams: $(VENV)/.installed ## hold 8,000 slow streams open on one process, with
 
 reload: $(VENV)/.installed ## measure for how long a reload to 10,000 models holds the process: half a minute
 	$(BIN)/python -m bench.config_reload $(reload_args)
+
+peers: $(VENV)/.installed ## measure other gateways beside this one, for the README's table: ten minutes
+	$(BIN)/python -m bench.peer_comparison $(peers_args)
 
 ledger: $(VENV)/.installed ## prove that every served call is charged once, through faults and kills: some minutes
 	$(BIN)/python -m tests.proofs.ledger $(ledger_args)

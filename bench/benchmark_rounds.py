@@ -135,6 +135,15 @@ async def fake_upstream(where: Cores, folder: Path) -> AsyncGenerator[Target, No
 
 
 @asynccontextmanager
+async def passthrough(upstream: Target, where: Cores, folder: Path) -> AsyncGenerator[Target, None]:
+    """Run the bare pass-through, in a new folder."""
+    _make(folder)
+    command = [sys.executable, "-m", "bench.passthrough_server", f"http://127.0.0.1:{upstream.port}", PASS_THROUGH]
+    async with started(PASS_THROUGH, command, where.target, folder) as process:
+        yield Target(PASS_THROUGH, process, await process.port(), KEY)
+
+
+@asynccontextmanager
 async def gateway(
     upstream: Target, where: Cores, folder: Path, *, local: bool = False, build: Build = INSTALLED
 ) -> AsyncGenerator[Target, None]:
@@ -155,11 +164,8 @@ async def beside_passthrough(
     """Run the pass-through and the gateways. Yield, by whether the gateway has local models, the pair of pass-through
     and gateway. Servers without calls take no processor time.
     """
-    _make(folder)
-    bare = [sys.executable, "-m", "bench.passthrough_server", f"http://127.0.0.1:{upstream.port}", PASS_THROUGH]
     async with AsyncExitStack() as stack:
-        process = await stack.enter_async_context(started(PASS_THROUGH, bare, where.target, folder))
-        yardstick = Target(PASS_THROUGH, process, await process.port(), KEY)
+        yardstick = await stack.enter_async_context(passthrough(upstream, where, folder))
         pairs = dict[bool, tuple[Target, ...]]()
         for local in sorted(kinds):
             ours = await stack.enter_async_context(gateway(upstream, where, folder / f"local-{local}", local=local))

@@ -54,8 +54,12 @@ class Process:
         while len(found) < len(patterns):
             line = await self.line(deadline - time.monotonic())
             found |= {each: int(match[1]) for each in patterns if (match := each.search(line))}
-        self._draining = asyncio.create_task(self._drain())
+        self.discard_output()
         return [found[each] for each in patterns]
+
+    def discard_output(self) -> None:
+        """Read and discard the program's further output, so that it never waits for a reader."""
+        self._draining = asyncio.create_task(self._drain())
 
     def error_output(self) -> str:
         """Return the end of the program's standard error, to append to a message."""
