@@ -10,6 +10,8 @@ from typing import Any, Self, TypeAlias, TypeVar
 from weakref import WeakSet
 
 import aiosqlite
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 Returned = TypeVar("Returned")
 Description: TypeAlias = tuple[tuple[str, None, None, None, None, None, None], ...]
@@ -84,6 +86,19 @@ class SqliteConnection(aiosqlite.Connection):
         """Run a function in the thread of the connection. Return its result."""
         result: Returned = await self._execute(step, self._conn)  # type: ignore[no-untyped-call]
         return result
+
+
+async def run_in_thread(connection: AsyncConnection, step: Callable[[sqlite3.Connection], Returned]) -> Returned:
+    """Run a function with several statements in the thread of an SQLite connection, in the transaction of the caller.
+    Return its result. Raise DBAPIError: a handover between the threads takes longer than most statements.
+    """
+    driver = (await connection.get_raw_connection()).driver_connection
+    if not isinstance(driver, SqliteConnection):
+        raise TypeError(driver)
+    try:
+        return await driver.run(step)
+    except sqlite3.Error as error:
+        raise DBAPIError.instance(None, None, error, sqlite3.Error) from error
 
 
 class Connector:

@@ -7,7 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from umg_grpc.store.database import Store
 from umg_grpc.store.database_constants import SQLITE_KIND
-from umg_grpc.store.usage_record_table import RECORD_COLUMNS, Row, add_rows_to_totals, insert_rows
+from umg_grpc.store.usage_record_table import RECORD_COLUMNS, Row, insert_rows
 from umg_grpc.store.usage_sum_queries import tables_of_records
 from umg_grpc.store.usage_tables import EarlierUsageRow
 
@@ -34,7 +34,7 @@ class EarlierUsageRecords:
             if is_partitioned and not await session.scalar(select(func.pg_try_advisory_xact_lock(MOVE_LOCK))):
                 return True
             rows = await _take(session, self._oldest_moved)
-            await add_rows_to_totals(session, await insert_rows(session, rows))
+            await insert_rows(session, rows)
         if len(rows) == MOVED_ROWS:
             self._oldest_moved = min(row[_START] for row in rows)
             return True

@@ -1,15 +1,20 @@
 """Usage records in the database: one for each admitted call, with its key, model, attempts, tokens and cost."""
 
+import sqlite3
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from itertools import chain
 from operator import itemgetter
-from typing import Annotated, Any, TypeAlias
+from types import GenericAlias
+from typing import Annotated, Any, TypeAlias, get_type_hints
 
 import msgspec
-from sqlalchemy import ColumnElement, FromClause, RowMapping, select, tuple_
+from sqlalchemy import ColumnElement, FromClause, RowMapping, Table, select, tuple_
 from sqlalchemy.exc import DataError, IntegrityError
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from umg_grpc.base.lazy_logger import LazyLogger
 from umg_grpc.base.time_units import time_of
@@ -18,6 +23,9 @@ from umg_grpc.store.database import Store, repeated
 from umg_grpc.store.database_constants import SQLITE_KIND
 from umg_grpc.store.insert_statements import rows_of
 from umg_grpc.store.repeated_background_tasks import reason_of
+from umg_grpc.store.row_upserts import batches
+from umg_grpc.store.sqlite_connection import run_in_thread
+from umg_grpc.store.table_definitions import Base
 from umg_grpc.store.usage_partitions import create_partitions, day_of
 from umg_grpc.store.usage_sum_queries import (
     FOREVER_MICROS,
@@ -32,9 +40,10 @@ from umg_grpc.store.usage_sum_queries import (
     tables_of_records,
 )
 from umg_grpc.store.usage_tables import OF_KEY_AND_AGENT, SUM_COLUMNS, EarlierUsageRow, UsageRow
-from umg_grpc.store.usage_totals import add_totals
+from umg_grpc.store.usage_totals import MINUTE_MICROS, Amounts, CallGroup, upserts_of
 
-INSERTED_ROWS = 500  # in one statement, of which SQLite allows 32,766 parameters
+INSERTED_ROWS = 500  # in one transaction
+STATEMENT_ROWS = 50  # inserted by one SQLite statement, since each one releases the GIL and waits to get it back
 MAX_FOUND = 100
 MAX_TEXT_CHARACTERS = 300
 MAX_DROPPED = 100
@@ -160,23 +169,36 @@ class _JournalRecord(UsageRecord, array_like=True, gc=False, kw_only=True):
     details: msgspec.Raw = JSON_NULL  # type: ignore[assignment]  # a record is only moved in this form
 
 
+_FIELDS = UsageRecord.__struct_fields__
 _ABSENT = ("budget_period", "budget_holder")  # from the database
-RECORD_COLUMNS = tuple(name for name in UsageRecord.__struct_fields__ if name not in _ABSENT)
-_PLACES = itemgetter(*(UsageRecord.__struct_fields__.index(name) for name in RECORD_COLUMNS))
-_DETAILS = RECORD_COLUMNS.index("details")
+RECORD_COLUMNS = tuple(name for name in _FIELDS if name not in _ABSENT)
 _ID, _START, _STATUS = (RECORD_COLUMNS.index(name) for name in ("record_id", "start_micros", "status"))
-_GROUP_PLACES = itemgetter(*(RECORD_COLUMNS.index(name) for name in ("start_micros", *OF_KEY_AND_AGENT)))
+_GROUP_PLACES = itemgetter(*(RECORD_COLUMNS.index(name) for name in OF_KEY_AND_AGENT))
 _SUM_PLACES = itemgetter(*(RECORD_COLUMNS.index(name) for name in SUM_COLUMNS))
+_KEY, _COST, _PERIOD, _HOLDER, _DETAILS = (
+    _FIELDS.index(name) for name in ("key_id", "micro_credits", *_ABSENT, "details")
+)
+_TABLE: Table = Base.metadata.tables[UsageRow.__tablename__]
 encode_record = msgspec.json.Encoder().encode
 """Function that encodes a record for the journal and for the file of the calls in flight."""
 _JOURNAL_DECODER = msgspec.json.Decoder(_JournalRecord)
+_types = get_type_hints(_JournalRecord, include_extras=True)
+_BATCH_DECODER = msgspec.json.Decoder(GenericAlias(list, (GenericAlias(tuple, tuple(map(_types.get, _FIELDS))),)))
 decode_details = msgspec.json.Decoder(CallDetails).decode
 """Function that decodes details as the database stores them."""
 
 Position: TypeAlias = tuple[int, str]
 """Position of a record in the order of the arrivals: its start in microseconds, and its id."""
+Values: TypeAlias = tuple[Any, ...]
+"""Values of a record in the order of the fields of `UsageRecord`; its details are `msgspec.Raw`."""
 Row: TypeAlias = tuple[Any, ...]
-"""Values of a record in the order of `RECORD_COLUMNS`."""
+"""Values of a record in the order of `RECORD_COLUMNS`; its details are text."""
+
+
+_INSERT_ONE, _INSERT_MANY = (
+    f"{rows_of(SQLITE_KIND, _TABLE, RECORD_COLUMNS, [RECORD_COLUMNS] * count)[0]} ON CONFLICT DO NOTHING"
+    for count in (1, STATEMENT_ROWS)
+)
 
 
 class UsageRecords:
@@ -194,7 +216,7 @@ class UsageRecords:
         are ignored. Lines that cannot be read are logged. Raise SQLAlchemyError if the database fails.
         """
         for start in range(0, len(lines), INSERTED_ROWS):
-            records = list(_decode(lines[start : start + INSERTED_ROWS]))
+            records = _decode(lines[start : start + INSERTED_ROWS])
             try:
                 await self._insert(records)
             except (DataError, IntegrityError):  # a record that the database rejects must not block the others
@@ -203,7 +225,7 @@ class UsageRecords:
                         await self._insert([record])
                     except (DataError, IntegrityError) as error:
                         reason = reason_of(error)
-                        logger.error("the database refuses a usage record", id=record.record_id, reason=reason)
+                        logger.error("the database refuses a usage record", id=record[_ID], reason=reason)
 
     @repeated
     async def find(self, request_id: str) -> list[UsageRecord]:
@@ -255,86 +277,92 @@ class UsageRecords:
         async with self._store.snapshot() as session:
             return await begin_of_usage(session)
 
-    async def _insert(self, records: Sequence[_JournalRecord]) -> None:
-        if not records:
-            return
+    async def _insert(self, records: Sequence[Values]) -> None:
         # Of two records with one id the second is the provisional one, which a killed process did not delete.
-        first = {record.record_id: record for record in reversed(records)}
-        charged = [record for record in first.values() if record.budget_period is not None and record.micro_credits]
+        first = {record[_ID]: record for record in reversed(records)}
+        if not first:
+            return
+        charged = [record for record in first.values() if record[_COST] and record[_PERIOD] is not None]
         async with self._store.write() as session:
             if charged:
-                await lock_accounts(session, [(record.key_id, record.budget_period or 0) for record in charged])
-            rows = await insert_rows(session, [_row_of(record) for record in first.values()])
-            inserted = {row[_ID] for row in rows}
-            charges = [_charge_of(record) for record in charged if record.record_id in inserted]
+                await lock_accounts(session, [(record[_KEY], record[_PERIOD]) for record in charged])
+            inserted = await insert_rows(session, [_row_of(record) for record in first.values()])
+            if not charged:
+                return
+            ids = {row[_ID] for row in inserted}
+            charges = [_charge_of(record) for record in charged if record[_ID] in ids]
             if charges:
                 wanted = await settle(session, charges)
                 if self._note_wanted is not None:
                     self._note_wanted(wanted)
-            await add_rows_to_totals(session, rows)
 
 
 async def insert_record(session: AsyncSession, record: UsageRecord) -> None:
     """Insert one record in the caller's transaction, in which its cost is already charged."""
-    stored = _JOURNAL_DECODER.decode(msgspec.json.encode(record))
-    await add_rows_to_totals(session, await insert_rows(session, [_row_of(stored)]))
+    await insert_rows(session, [_row_of(values) for values in _decode([encode_record(record)])])
 
 
-async def insert_rows(session: AsyncSession, rows: Sequence[Row]) -> list[Row]:
-    """Insert rows with different ids. Rows that the database already has are ignored, since a journal may repeat
-    records. Return the inserted rows, which the caller has to add to the totals in the same transaction.
+async def insert_rows(session: AsyncSession, rows: list[Row]) -> list[Row]:
+    """Insert rows with different ids, and add them to the totals. Rows that the database already has are ignored, since
+    a journal may repeat records. Return the inserted rows.
     """
     connection = await session.connection()
     dialect = connection.dialect.name
     if dialect != SQLITE_KIND:
         await create_partitions(session, {day_of(row[_START]) for row in rows})
-    known = set[str]()
     if len(await tables_of_records(session)) > 1:
         earlier = select(EarlierUsageRow.record_id).where(EarlierUsageRow.record_id.in_([row[_ID] for row in rows]))
-        known.update(await session.scalars(earlier))
-    if not (new := [row for row in rows if row[_ID] not in known]):
-        return []
-    new.sort(key=itemgetter(_START, _ID))  # one order, so that two transactions cannot wait for each other
+        known = {*await session.scalars(earlier)}
+        rows = [row for row in rows if row[_ID] not in known]
+    rows.sort(key=itemgetter(_START, _ID))  # one order, so that two transactions cannot wait for each other
     if dialect == SQLITE_KIND:
-        return await _insert_one_by_one(connection, new)
-    source, parameters = rows_of(dialect, UsageRow.__tablename__, RECORD_COLUMNS, new)
-    insert = f"INSERT INTO {UsageRow.__tablename__} ({', '.join(RECORD_COLUMNS)}) {source}"
+        return await run_in_thread(connection, partial(_insert_in_sqlite, rows))
+    insert, parameters = rows_of(dialect, _TABLE, RECORD_COLUMNS, rows)
     statement = f"{insert} ON CONFLICT DO NOTHING RETURNING record_id"
-    inserted = set((await connection.exec_driver_sql(statement, parameters)).scalars())
-    return [row for row in new if row[_ID] in inserted]
+    inserted = {*(await connection.exec_driver_sql(statement, parameters)).scalars()}
+    rows = [row for row in rows if row[_ID] in inserted]
+    for upsert in upserts_of(dialect, _sums_of(rows)):
+        await connection.exec_driver_sql(*upsert)
+    return rows
 
 
-async def _insert_one_by_one(connection: AsyncConnection, rows: Sequence[Row]) -> list[Row]:
-    """Insert the rows that an SQLite database does not have yet. Return these rows."""
-    table, given = UsageRow.__tablename__, ", ".join(["(?, ?)"] * len(rows))
-    # CROSS JOIN: SQLite looks up each given row, and does not read the table
-    query = (
-        f"WITH given (start, id) AS (VALUES {given})"  # noqa: S608  the names are our own
-        f" SELECT record_id FROM given CROSS JOIN {table} ON start_micros = start AND record_id = id"
+def _insert_in_sqlite(rows: list[Row], connection: sqlite3.Connection) -> list[Row]:
+    """Insert the rows that an SQLite database does not have yet, and add them to the totals. Return these rows."""
+    connection.execute("SAVEPOINT new_records")
+    whole = len(rows) - len(rows) % STATEMENT_ROWS
+    inserted = sum(
+        connection.execute(_INSERT_MANY, tuple(chain.from_iterable(part))).rowcount
+        for part in batches(rows[:whole], STATEMENT_ROWS)
     )
-    places = tuple(chain.from_iterable((row[_START], row[_ID]) for row in rows))
-    known = set((await connection.exec_driver_sql(query, places)).scalars())
-    if new := [row for row in rows if row[_ID] not in known]:
-        values = ", ".join("?" * len(RECORD_COLUMNS))
-        insert = f"INSERT INTO {table} ({', '.join(RECORD_COLUMNS)}) VALUES ({values})"  # noqa: S608  as above
-        await connection.exec_driver_sql(insert, new)
-    return new
+    if rows[whole:]:
+        inserted += connection.executemany(_INSERT_ONE, rows[whole:]).rowcount
+    if inserted < len(rows):  # a process has ended between the insertion of a batch and its deletion from the journal
+        connection.execute("ROLLBACK TO new_records")
+        rows = [row for row in rows if connection.execute(_INSERT_ONE, row).rowcount]
+    connection.execute("RELEASE new_records")
+    for statement, parameters in upserts_of(SQLITE_KIND, _sums_of(rows)):
+        connection.execute(statement, parameters)
+    return rows
 
 
-async def add_rows_to_totals(session: AsyncSession, rows: Iterable[Row]) -> None:
-    """Add inserted rows to the totals."""
-    await add_totals(session, [(_GROUP_PLACES(row), (1, int(row[_STATUS] != "OK"), *_SUM_PLACES(row))) for row in rows])
+def _sums_of(rows: Iterable[Row]) -> Iterable[tuple[CallGroup, Amounts]]:
+    """Yield the sums of rows by minute and by the columns `OF_KEY_AND_AGENT`."""
+    groups = defaultdict[CallGroup, list[Row]](list)
+    for row in rows:
+        groups[(row[_START] - row[_START] % MINUTE_MICROS, *_GROUP_PLACES(row))].append(row)
+    for group, calls in groups.items():
+        sums = map(sum, zip(*map(_SUM_PLACES, calls), strict=True))
+        yield group, (len(calls), sum(call[_STATUS] != "OK" for call in calls), *sums)
 
 
-def _charge_of(record: UsageRecord) -> Charge:
-    lease = LeaseId(record.key_id, record.budget_period or 0, record.budget_holder)
-    return Charge(lease, record.micro_credits)
+def _charge_of(record: Values) -> Charge:
+    return Charge(LeaseId(record[_KEY], record[_PERIOD], record[_HOLDER]), record[_COST])
 
 
-def _row_of(record: "_JournalRecord") -> tuple[object, ...]:
-    values = list(_PLACES(msgspec.structs.astuple(record)))
-    values[_DETAILS] = None if record.details == JSON_NULL else str(record.details, "utf-8")
-    return tuple(values)
+def _row_of(record: Values) -> Row:
+    details = record[_DETAILS]
+    text = None if details == JSON_NULL else str(details, "utf-8")
+    return (*record[:_PERIOD], text, *record[_DETAILS + 1 :])  # the fields between them are absent from the database
 
 
 def _record_of(row: RowMapping) -> UsageRecord:
@@ -357,9 +385,17 @@ def storable(text: str) -> str:
     return text[:MAX_TEXT_CHARACTERS].encode(errors="replace").decode()
 
 
-def _decode(lines: Iterable[bytes]) -> Iterable[_JournalRecord]:
+def _decode(lines: Sequence[bytes]) -> list[Values]:
+    """Return the values of records of the journal. Lines that cannot be read are logged, and left out."""
+    with suppress(msgspec.DecodeError):  # earlier versions wrote fewer fields
+        found: list[Values] = _BATCH_DECODER.decode(b"[%b]" % b",".join(lines))
+        return found
+    return list(_decode_each(lines))
+
+
+def _decode_each(lines: Iterable[bytes]) -> Iterable[Values]:
     for line in lines:
         try:
-            yield _JOURNAL_DECODER.decode(line)
+            yield msgspec.structs.astuple(_JOURNAL_DECODER.decode(line))
         except msgspec.DecodeError as error:
             logger.error("a usage record of the journal cannot be read", reason=str(error), bytes=len(line))

@@ -91,6 +91,9 @@ class _Part:
     """The table, if it has totals; None for a table of records."""
 
 
+_HAS_EARLIER = f"SELECT EXISTS (SELECT 1 FROM {EarlierUsageRow.__tablename__})"  # noqa: S608  our own name
+
+
 async def read_sums(
     session: AsyncSession, by: Sequence[str], calls: CallFilter, clock: Clock, *, after: Group, limit: int | None
 ) -> list[UsageSum]:
@@ -139,7 +142,9 @@ def conditions_of(calls: CallFilter, table: FromClause) -> list[ColumnElement[bo
 async def tables_of_records(session: AsyncSession) -> list[FromClause]:
     """Return the tables that have records: the current one, and that of earlier versions while it has rows."""
     current, earlier = UsageRow.__table__, EarlierUsageRow.__table__
-    return [current, earlier] if await session.scalar(select(select(earlier.c.record_id).exists())) else [current]
+    connection = await session.connection()
+    has_earlier = (await connection.exec_driver_sql(_HAS_EARLIER)).scalar()
+    return [current, earlier] if has_earlier else [current]
 
 
 async def spans_of_records(session: AsyncSession) -> list[tuple[int, int]]:

@@ -1,12 +1,11 @@
-"""Totals of usage: adds calls to all tables of totals, in the transaction that inserts their records."""
+"""Totals of usage: statements that add calls to all tables of totals, in the transaction that inserts the records."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from operator import add
 from types import MappingProxyType
 from typing import TypeAlias
-
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from umg_grpc.base.time_units import micros_of, time_of
 from umg_grpc.store.insert_statements import rows_of
@@ -20,8 +19,9 @@ from umg_grpc.store.usage_tables import (
     Totals,
 )
 
+MINUTE_MICROS = 60 * 10**6
 BUCKET_MICROS: Mapping[str, int] = MappingProxyType(
-    {MINUTE_BUCKET: 60 * 10**6, HOUR_BUCKET: 3600 * 10**6, DAY_BUCKET: 86_400 * 10**6}
+    {MINUTE_BUCKET: MINUTE_MICROS, HOUR_BUCKET: 3600 * 10**6, DAY_BUCKET: 86_400 * 10**6}
 )
 """Microseconds of each time span of constant length, by which usage can be grouped; spans begin in UTC."""
 MAX_MICROS = micros_of(datetime.max.replace(tzinfo=UTC))
@@ -50,11 +50,11 @@ def next_start(bucket: str, micros: int) -> int:
     return start_of(bucket, start + BUCKET_MICROS.get(bucket, 31 * BUCKET_MICROS[DAY_BUCKET]))
 
 
-async def add_totals(session: AsyncSession, calls: Iterable[tuple[CallGroup, Amounts]]) -> None:
-    """Add calls to all totals. The group of a call is its start time with the values of `OF_KEY_AND_AGENT`. The rows
-    are written in a fixed order, so that two transactions cannot wait for each other.
+def upserts_of(dialect: str, calls: Iterable[tuple[CallGroup, Amounts]]) -> Iterator[tuple[str, tuple[object, ...]]]:
+    """Yield statements with their parameters that add calls to all totals. The group of a call is its start time, or
+    that of its minute, with the values of `OF_KEY_AND_AGENT`. The rows are in a fixed order, so that two transactions
+    cannot wait for each other.
     """
-    connection = await session.connection()
     by_minute = _summed(calls, MINUTE_BUCKET, OF_KEY_AND_AGENT)
     of_agents = [each for each in by_minute if each[0][-1]]
     for totals in TOTAL_TABLES:
@@ -65,19 +65,19 @@ async def add_totals(session: AsyncSession, calls: Iterable[tuple[CallGroup, Amo
             )
         ]
         if rows:
-            await connection.exec_driver_sql(*_upsert(connection.dialect.name, totals, rows))
+            insert, parameters = rows_of(dialect, totals.table, ("start_micros", *totals.columns, *ADDED_COLUMNS), rows)
+            yield f"{insert} {_on_conflict(totals)}", parameters
 
 
-def _upsert(dialect: str, totals: Totals, rows: Sequence[Sequence[object]]) -> tuple[str, tuple[object, ...]]:
-    """Return the statement that adds rows to a table of totals, and its parameters."""
-    table, keys = totals.table.name, ("start_micros", *totals.columns)
-    source, parameters = rows_of(dialect, table, (*keys, *ADDED_COLUMNS), rows)
+@cache
+def _on_conflict(totals: Totals) -> str:
+    """Return the end of the statement that adds rows to a table of totals."""
+    table = totals.table.name
     sums = ", ".join(
         f"{name} = COALESCE({table}.{name} + excluded.{name}, {table}.{name}, excluded.{name})"
         for name in ADDED_COLUMNS
     )
-    names, conflict = ", ".join((*keys, *ADDED_COLUMNS)), f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {sums}"
-    return f"INSERT INTO {table} ({names}) {source} {conflict}", parameters
+    return f"ON CONFLICT ({', '.join(('start_micros', *totals.columns))}) DO UPDATE SET {sums}"
 
 
 def _summed(

@@ -2,12 +2,20 @@
 
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
 
 from tests.support.usage_records import ALL, NOW, lines, record
 from umg_grpc.base.time_units import micros_of, time_of
 from umg_grpc.store import Store
-from umg_grpc.store.usage_record_table import AttemptRecord, CallDetails, UsageRecords, storable
+from umg_grpc.store.usage_record_table import (
+    STATEMENT_ROWS,
+    AttemptRecord,
+    CallDetails,
+    UsageRecord,
+    UsageRecords,
+    storable,
+)
 from umg_grpc.store.usage_sum_queries import CallFilter, Group
 from umg_grpc.store.usage_tables import DAY_BUCKET
 
@@ -45,6 +53,25 @@ async def test_a_record_that_is_written_again_changes_nothing(records: UsageReco
 async def test_a_line_that_cannot_be_read_harms_no_other(records: UsageRecords) -> None:
     await records.insert([b"{", *lines(record(0)), b'["too", "short"]', b"\xff"])
     assert len(await records.find("req-0")) == 1
+
+
+async def test_lines_of_earlier_versions_are_read_between_those_of_this_one(records: UsageRecords) -> None:
+    [current, line] = lines(record(0), record(1))
+    shorter = msgspec.json.encode(msgspec.json.decode(line)[: UsageRecord.__struct_fields__.index("details")])
+    await records.insert([current, shorter])
+    [found] = await records.find("req-1")
+    assert (found.details, found.images, found.micro_credits) == (None, 0, record(1).micro_credits)
+    [total] = await records.sums([], CallFilter(ALL))
+    assert (total.requests, total.sums["micro_credits"]) == (2, 14)
+
+
+async def test_the_new_records_of_a_large_batch_are_added_once(records: UsageRecords) -> None:
+    batch = lines(*(record(number) for number in range(2 * STATEMENT_ROWS + 3)))
+    await records.insert(batch[1::40])
+    await records.insert(batch)
+    [total] = await records.sums([], CallFilter(ALL))
+    assert total.requests == len(batch)
+    assert all([await records.find(f"req-{number}") for number in (0, 1, len(batch) - 1)])
 
 
 async def test_a_record_that_the_database_rejects_harms_no_other(records: UsageRecords) -> None:
