@@ -2,11 +2,12 @@
 a part of the rest of the budget that one process may spend without a query.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, case, delete, func, insert, select, text, update
+from sqlalchemy import ColumnElement, Select, case, delete, func, insert, select, text, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from umg_grpc.store.database import Store, repeated
@@ -26,9 +27,20 @@ LOST_SECONDS = 120
 WANTED_SECONDS = 2.0
 """Seconds of the database's clock after a refusal in which no process keeps unused amounts of the budget."""
 
+_ACCOUNT = BudgetAccount.key_id, BudgetAccount.period_start
+# in text, which many accounts at once do not make longer
 _OPEN_ACCOUNT = text(
     "INSERT INTO budget_accounts (key_id, period_start, spent_micro_credits) VALUES (:key_id, :period, 0)"
     " ON CONFLICT (key_id, period_start) DO NOTHING"
+)
+_CHARGE = text(
+    "UPDATE budget_accounts SET spent_micro_credits = spent_micro_credits + :amount"
+    " WHERE key_id = :key_id AND period_start = :period"
+)
+_TAKE = text(
+    "UPDATE budget_leases SET held_micro_credits ="
+    " CASE WHEN held_micro_credits > :amount THEN held_micro_credits - :amount ELSE 0 END"
+    " WHERE key_id = :key_id AND period_start = :period AND holder = :holder"
 )
 
 
@@ -111,11 +123,14 @@ def period_end(period: str, start: int) -> datetime | None:
 
 async def lock_accounts(session: AsyncSession, accounts: Iterable[tuple[str, int]]) -> None:
     """Lock accounts until the transaction ends; create missing ones. `accounts`: (key id, start of the period)."""
-    for key_id, period in sorted(set(accounts)):  # one order, so that two transactions cannot wait for each other
-        locked = _account(key_id, period).with_for_update()
-        if (await session.execute(locked)).first() is None:
-            await session.execute(_OPEN_ACCOUNT, {"key_id": key_id, "period": period})
-            await session.execute(locked)
+    ordered = sorted(set(accounts))
+    of = tuple_(*_ACCOUNT)
+    # one order, so that two transactions cannot wait for each other
+    locked = select(*_ACCOUNT).where(of.in_(ordered)).order_by(*_ACCOUNT).with_for_update()
+    known = {(key_id, period) for key_id, period in await session.execute(locked)}
+    if missing := [_bound(*account) for account in ordered if account not in known]:
+        await (await session.connection()).execute(_OPEN_ACCOUNT, missing)
+        await session.execute(locked)
 
 
 async def settle(session: AsyncSession, charges: Sequence[Charge]) -> Mapping[tuple[str, int], int]:
@@ -123,20 +138,15 @@ async def settle(session: AsyncSession, charges: Sequence[Charge]) -> Mapping[tu
     their leases. Return account (key id, start of the period) -> time at which a process was last refused an amount of
     it, in microseconds since 1970; 0 for never. A process that writes records therefore needs no other query for this.
     """
-    wanted = dict[tuple[str, int], int]()
-    by_account: dict[tuple[str, int], int] = {}
-    by_lease: dict[LeaseId, int] = {}
+    by_account, by_lease = Counter[tuple[str, int]](), Counter[LeaseId]()
     for lease, cost in charges:
-        by_lease[lease] = by_lease.get(lease, 0) + cost
-        account = lease.key_id, lease.period
-        by_account[account] = by_account.get(account, 0) + cost
-    for (key_id, period), cost in by_account.items():
-        table = BudgetAccount
-        which = update(table).where(table.key_id == key_id, table.period_start == period)
-        charged = which.values(spent_micro_credits=table.spent_micro_credits + cost).returning(table.wanted_micros)
-        wanted[key_id, period] = await session.scalar(charged) or 0
-    for lease, cost in sorted(by_lease.items()):  # as `confirm` locks them
-        await _take_from(session, lease, cost)
+        by_lease[lease] += cost
+        by_account[lease.key_id, lease.period] += cost
+    costs = [{**_bound(*account), "amount": cost} for account, cost in by_account.items()]
+    await (await session.connection()).execute(_CHARGE, costs)
+    refusals = select(*_ACCOUNT, BudgetAccount.wanted_micros).where(tuple_(*_ACCOUNT).in_(by_account))
+    wanted = {(key_id, period): micros or 0 for key_id, period, micros in await session.execute(refusals)}
+    await _take_from(session, by_lease)
     return wanted
 
 
@@ -149,7 +159,7 @@ async def hold(session: AsyncSession, lease: LeaseId, task: str, micro_credits: 
     held = lease._replace(holder=f"{TASK_PREFIX}{task}")
     row = {"directory": NO_DIRECTORY, "held_micro_credits": micro_credits, "renew_micros": 0}
     await session.execute(insert(BudgetLease).values(**_columns(held), **row))
-    await _take_from(session, lease, micro_credits)
+    await _take_from(session, {lease: micro_credits})
     return held
 
 
@@ -196,8 +206,8 @@ class BudgetAccounts:
     async def return_unused(self, amounts: Mapping[LeaseId, int]) -> None:
         if amounts:
             async with self._store.write() as session:
-                for lease, amount in sorted(amounts.items()):
-                    await _take_from(session, lease, amount)
+                await _take_from(session, amounts)
+                for lease in sorted(amounts):
                     await session.execute(delete(BudgetLease).where(_is(lease) & (BudgetLease.held_micro_credits <= 0)))
 
     @repeated
@@ -319,10 +329,6 @@ def _sums(lease: LeaseId) -> "Select[Any, Any, Any, Any, Any, Any]":
     ).where(table.key_id == lease.key_id, table.period_start == lease.period)
 
 
-def _account(key_id: str, period: int) -> "Select[Any]":
-    return select(BudgetAccount.spent_micro_credits).where(_is_account(key_id, period))
-
-
 def _is_account(key_id: str, period: int) -> ColumnElement[bool]:
     return (BudgetAccount.key_id == key_id) & (BudgetAccount.period_start == period)
 
@@ -336,7 +342,12 @@ def _columns(lease: LeaseId) -> dict[str, object]:
     return {"key_id": lease.key_id, "period_start": lease.period, "holder": lease.holder}
 
 
-async def _take_from(session: AsyncSession, lease: LeaseId, amount: int) -> None:
-    held = BudgetLease.held_micro_credits
-    less = case((held > amount, held - amount), else_=0)
-    await session.execute(update(BudgetLease).where(_is(lease)).values(held_micro_credits=less))
+def _bound(key_id: str, period: int) -> dict[str, object]:
+    """Return the parameters of an account in the statements above."""
+    return {"key_id": key_id, "period": period}
+
+
+async def _take_from(session: AsyncSession, amounts: Mapping[LeaseId, int]) -> None:
+    """Subtract amounts from leases, in the order in which `confirm` locks them."""
+    taken = [{**lease._asdict(), "amount": amount} for lease, amount in sorted(amounts.items())]
+    await (await session.connection()).execute(_TAKE, taken)

@@ -1,7 +1,7 @@
 """Usage records in the database: one for each admitted call, with its key, model, attempts, tokens and cost."""
 
 import sqlite3
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -290,9 +290,12 @@ class UsageRecords:
             if not charged:
                 return
             ids = {row[_ID] for row in inserted}
-            charges = [_charge_of(record) for record in charged if record[_ID] in ids]
-            if charges:
-                wanted = await settle(session, charges)
+            costs = Counter[tuple[str, int, str]]()
+            for record in charged:
+                if record[_ID] in ids:
+                    costs[record[_KEY], record[_PERIOD], record[_HOLDER]] += record[_COST]
+            if costs:
+                wanted = await settle(session, [Charge(LeaseId(*lease), cost) for lease, cost in costs.items()])
                 if self._note_wanted is not None:
                     self._note_wanted(wanted)
 
@@ -353,10 +356,6 @@ def _sums_of(rows: Iterable[Row]) -> Iterable[tuple[CallGroup, Amounts]]:
     for group, calls in groups.items():
         sums = map(sum, zip(*map(_SUM_PLACES, calls), strict=True))
         yield group, (len(calls), sum(call[_STATUS] != "OK" for call in calls), *sums)
-
-
-def _charge_of(record: Values) -> Charge:
-    return Charge(LeaseId(record[_KEY], record[_PERIOD], record[_HOLDER]), record[_COST])
 
 
 def _row_of(record: Values) -> Row:

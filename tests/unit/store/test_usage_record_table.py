@@ -1,13 +1,16 @@
 """Usage records in the database: written once, found and summed."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
 import msgspec
 import pytest
+from sqlalchemy import event
 
 from tests.support.usage_records import ALL, NOW, lines, record
 from umg_grpc.base.time_units import micros_of, time_of
 from umg_grpc.store import Store
+from umg_grpc.store.budget_accounts import Balance, BudgetAccounts
 from umg_grpc.store.usage_record_table import (
     STATEMENT_ROWS,
     AttemptRecord,
@@ -72,6 +75,29 @@ async def test_the_new_records_of_a_large_batch_are_added_once(records: UsageRec
     [total] = await records.sums([], CallFilter(ALL))
     assert total.requests == len(batch)
     assert all([await records.find(f"req-{number}") for number in (0, 1, len(batch) - 1)])
+
+
+async def test_the_budgets_of_many_keys_are_charged_by_as_many_statements_as_those_of_few(usage_store: Store) -> None:
+    sent, wanted = list[str](), list[Mapping[tuple[str, int], int]]()
+    records = UsageRecords(usage_store, wanted.append)
+    engine = usage_store._engine.sync_engine
+    event.listen(engine, "before_cursor_execute", lambda _1, _2, statement, *_: sent.append(statement))
+    counts = []
+    for first, size in ((0, 2), (2, 40), (2, 40)):
+        batch = range(first, first + size)
+        sent.clear()
+        await records.insert(
+            lines(*(record(number, key_id=f"key_{number}", budget_period=0, budget_holder="p") for number in batch))
+        )
+        counts.append(len(sent))
+    assert counts[1] <= counts[0]
+    assert counts[2] < counts[0]  # the last records are known
+    assert [set(accounts) for accounts in wanted] == [
+        {("key_0", 0), ("key_1", 0)},
+        {(f"key_{n}", 0) for n in range(2, 42)},
+    ]
+    balances = await BudgetAccounts(usage_store).balances({f"key_{number}": 0 for number in range(42)})
+    assert balances == {f"key_{number}": Balance(7, 0) for number in range(42)}
 
 
 async def test_a_record_that_the_database_rejects_harms_no_other(records: UsageRecords) -> None:
