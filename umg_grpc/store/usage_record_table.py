@@ -29,6 +29,7 @@ from umg_grpc.store.table_definitions import Base
 from umg_grpc.store.usage_partitions import create_partitions, day_of
 from umg_grpc.store.usage_sum_queries import (
     FOREVER_MICROS,
+    HAS_EARLIER_RECORDS,
     CallFilter,
     Group,
     UsageBegin,
@@ -195,6 +196,7 @@ Row: TypeAlias = tuple[Any, ...]
 """Values of a record in the order of `RECORD_COLUMNS`; its details are text."""
 
 
+_EARLIER_RECORD = f"SELECT 1 FROM {EarlierUsageRow.__tablename__} WHERE record_id = ?"  # noqa: S608  our own name
 _INSERT_ONE, _INSERT_MANY = (
     f"{rows_of(SQLITE_KIND, _TABLE, RECORD_COLUMNS, [RECORD_COLUMNS] * count)[0]} ON CONFLICT DO NOTHING"
     for count in (1, STATEMENT_ROWS)
@@ -311,15 +313,14 @@ async def insert_rows(session: AsyncSession, rows: list[Row]) -> list[Row]:
     """
     connection = await session.connection()
     dialect = connection.dialect.name
-    if dialect != SQLITE_KIND:
-        await create_partitions(session, {day_of(row[_START]) for row in rows})
+    rows.sort(key=itemgetter(_START, _ID))  # one order, so that two transactions cannot wait for each other
+    if dialect == SQLITE_KIND:
+        return await run_in_thread(connection, partial(_insert_in_sqlite, rows))
+    await create_partitions(session, {day_of(row[_START]) for row in rows})
     if len(await tables_of_records(session)) > 1:
         earlier = select(EarlierUsageRow.record_id).where(EarlierUsageRow.record_id.in_([row[_ID] for row in rows]))
         known = {*await session.scalars(earlier)}
         rows = [row for row in rows if row[_ID] not in known]
-    rows.sort(key=itemgetter(_START, _ID))  # one order, so that two transactions cannot wait for each other
-    if dialect == SQLITE_KIND:
-        return await run_in_thread(connection, partial(_insert_in_sqlite, rows))
     insert, parameters = rows_of(dialect, _TABLE, RECORD_COLUMNS, rows)
     statement = f"{insert} ON CONFLICT DO NOTHING RETURNING record_id"
     inserted = {*(await connection.exec_driver_sql(statement, parameters)).scalars()}
@@ -329,8 +330,10 @@ async def insert_rows(session: AsyncSession, rows: list[Row]) -> list[Row]:
     return rows
 
 
-def _insert_in_sqlite(rows: list[Row], connection: sqlite3.Connection) -> list[Row]:
+def _insert_in_sqlite(rows: Sequence[Row], connection: sqlite3.Connection) -> list[Row]:
     """Insert the rows that an SQLite database does not have yet, and add them to the totals. Return these rows."""
+    if connection.execute(HAS_EARLIER_RECORDS).fetchone() == (1,):
+        rows = [row for row in rows if not connection.execute(_EARLIER_RECORD, (row[_ID],)).fetchone()]
     connection.execute("SAVEPOINT new_records")
     whole = len(rows) - len(rows) % STATEMENT_ROWS
     inserted = sum(
@@ -345,7 +348,7 @@ def _insert_in_sqlite(rows: list[Row], connection: sqlite3.Connection) -> list[R
     connection.execute("RELEASE new_records")
     for statement, parameters in upserts_of(SQLITE_KIND, _sums_of(rows)):
         connection.execute(statement, parameters)
-    return rows
+    return [*rows]
 
 
 def _sums_of(rows: Iterable[Row]) -> Iterable[tuple[CallGroup, Amounts]]:

@@ -91,7 +91,7 @@ class _Part:
     """The table, if it has totals; None for a table of records."""
 
 
-_HAS_EARLIER = f"SELECT EXISTS (SELECT 1 FROM {EarlierUsageRow.__tablename__})"  # noqa: S608  our own name
+HAS_EARLIER_RECORDS = f"SELECT EXISTS (SELECT 1 FROM {EarlierUsageRow.__tablename__})"  # noqa: S608  our own name
 
 
 async def read_sums(
@@ -143,7 +143,7 @@ async def tables_of_records(session: AsyncSession) -> list[FromClause]:
     """Return the tables that have records: the current one, and that of earlier versions while it has rows."""
     current, earlier = UsageRow.__table__, EarlierUsageRow.__table__
     connection = await session.connection()
-    has_earlier = (await connection.exec_driver_sql(_HAS_EARLIER)).scalar()
+    has_earlier = (await connection.exec_driver_sql(HAS_EARLIER_RECORDS)).scalar()
     return [current, earlier] if has_earlier else [current]
 
 
