@@ -255,8 +255,10 @@ def quantities_of(usage: pb.Usage) -> Quantities:
         found[OUTPUT_TOKEN] = left
     if (count := usage.web_search_requests) > 0:
         found[SEARCH_UNIT] = count
-    others = {CHARACTER_UNIT: usage.characters, AUDIO_SECOND: usage.audio_seconds}
-    return found | {unit: count for unit, count in others.items() if count > 0}
+    if usage.characters or usage.audio_seconds:
+        others = {CHARACTER_UNIT: usage.characters, AUDIO_SECOND: usage.audio_seconds}
+        found |= {unit: count for unit, count in others.items() if count > 0}
+    return found
 
 
 def image_quantities(usage: pb.ImageUsage, size: str = "", quality: str = "") -> Quantities:

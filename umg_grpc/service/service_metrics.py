@@ -33,7 +33,6 @@ from umg_grpc.service.metric_gauges import (
 from umg_grpc.service.pipeline.call_state import Call
 from umg_grpc.service.pipeline.channel_attempt import Attempt, EncodedRequest
 from umg_grpc.service.resilience.circuit_breaker_snapshots import BreakerState
-from umg_grpc.v1 import pb
 
 DURATION_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
@@ -47,6 +46,8 @@ OTHER_KEYS = "other"
 OTHER_MODELS = "other"
 """Value of the label `model` for models after `MAX_MODELS`: callers choose the names of models of a pattern."""
 UNKNOWN_AGENT = "unknown"
+AGENT_KINDS = ("input", "read", "written")
+"""Values of the label `kind` of the tokens of an agent: of its prompts, read from and written to prompt caches."""
 
 HTTP_STATUSES = range(100, 600)
 OTHER_STATUSES = "other"
@@ -99,7 +100,7 @@ class Metrics:
         self._first_seconds = self._durations("umg_first_output_seconds", "From request to the first output.", *labels)
         self._guard_seconds = self._durations("umg_guard_seconds", "Duration of a check by a guard.", "guard", "phase")
         self._guard_durations = defaultdict[tuple[str, str], Observations](Observations)
-        self._rows = defaultdict[tuple[str, str, str, str, str], CallSeries](CallSeries)
+        self._rows = defaultdict[tuple[str, str, str, str, str, str], CallSeries](CallSeries)
         self._counts = defaultdict[tuple[Total, tuple[str, ...]], int](int)
         self._models = _Labels(MAX_MODELS, OTHER_MODELS)
         self._key_labels = key_labels
@@ -117,7 +118,7 @@ class Metrics:
         facts, model, key = call.facts, self._models[call.facts.model], ""
         if self._key_labels and call.known_caller is not None:
             key = self._keys[call.known_caller.key_id]
-        row = self._rows[call.arrival.method, facts.channel, model, outcome, key]
+        row = self._rows[call.arrival.method, facts.channel, model, outcome, key, call.agent]
         row.seconds += seconds
         row.by_duration[bisect_left(DURATION_BUCKETS, seconds)] += 1
         row.micro_credits += call.charges.micro_credits
@@ -129,7 +130,6 @@ class Metrics:
             row.output_tokens += usage.output_tokens
             row.cache_read_tokens += usage.cache_read_tokens
             row.cache_written_tokens += usage.cache_write_tokens + usage.long_cache_write_tokens
-            self._count_agent(call.agent, usage)
             for channel in facts.abandoned:  # these channels have read the prompt too
                 labels = (channel, model, "input", *self._key(key))
                 self._counts[totals.USED_TOKENS, labels] += usage.input_tokens
@@ -211,7 +211,8 @@ class Metrics:
         written = usage.cache_write_tokens + usage.long_cache_write_tokens
         self._counts[totals.USED_TOKENS, (*labels, "input", *key)] += usage.input_tokens
         self._counts[totals.PROMPT_CACHE, (*labels, "written", *key)] += written
-        self._count_agent(call.agent, usage)
+        for kind, amount in zip(AGENT_KINDS, (usage.input_tokens, usage.cache_read_tokens, written), strict=True):
+            self._counts[totals.AGENT_TOKENS, (call.agent or UNKNOWN_AGENT, kind)] += amount
         self.count_cost(facts.channel, facts.model, owner.key_id, call.charges.micro_credits)
 
     def counter(self, name: str, help_text: str, *labels: str) -> Callable[..., None]:
@@ -265,13 +266,6 @@ class Metrics:
         MultiProcessCollector(together)
         return _printable(generate_latest(together))
 
-    def _count_agent(self, agent: str, usage: pb.Usage) -> None:
-        if usage.input_tokens:
-            counts, label = self._counts, agent or UNKNOWN_AGENT
-            counts[totals.AGENT_TOKENS, (label, "input")] += usage.input_tokens
-            counts[totals.AGENT_TOKENS, (label, "read")] += usage.cache_read_tokens
-            counts[totals.AGENT_TOKENS, (label, "written")] += usage.cache_write_tokens + usage.long_cache_write_tokens
-
     def _refresh(self) -> None:
         self._flush()
         for gauge in self._gauges.values():
@@ -287,7 +281,7 @@ class Metrics:
         """Add the counts since the last flush to the Prometheus library."""
         rows, self._rows = self._rows, defaultdict(CallSeries)
         counts, self._counts = self._counts, defaultdict(int)
-        for (path, channel, model, outcome, label), row in rows.items():
+        for (path, channel, model, outcome, label, agent), row in rows.items():
             method, key = path.rpartition("/")[2], self._key(label)
             self._totals[totals.FINISHED_CALLS].labels(method, channel, model, outcome, *key).inc(sum(row.by_duration))
             self._seconds.labels(method, channel, model).add(row)
@@ -296,6 +290,9 @@ class Metrics:
             counts[totals.USED_TOKENS, (channel, model, "input", *key)] += row.input_tokens
             counts[totals.USED_TOKENS, (channel, model, "output", *key)] += row.output_tokens
             if row.input_tokens:
+                tokens = row.input_tokens, row.cache_read_tokens, row.cache_written_tokens
+                for kind, amount in zip(AGENT_KINDS, tokens, strict=True):
+                    counts[totals.AGENT_TOKENS, (agent or UNKNOWN_AGENT, kind)] += amount
                 counts[totals.PROMPT_CACHE, (channel, model, "read", *key)] += row.cache_read_tokens
                 counts[totals.PROMPT_CACHE, (channel, model, "written", *key)] += row.cache_written_tokens
             self._totals[totals.CALL_COST].labels(channel, model, *key).inc(row.micro_credits / MICRO_CREDITS)

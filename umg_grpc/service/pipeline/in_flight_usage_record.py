@@ -1,5 +1,7 @@
 """State of the provisional usage record of a call, while a provider answers."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from umg_grpc.access.usage_record_writer import UsageLog
@@ -19,6 +21,8 @@ class UsageInFlight(msgspec.Struct, eq=False):
     model: pb.Model
     record: UsageRecord | None = None
     """The provisional record, which becomes the final one; None before the first attempt."""
+    estimated: Sequence[str] = ()
+    """Fields of the record with estimates, which the final record does not have."""
     slot: int = NO_SLOT
     """Place of the record in the file, while it is there."""
     attempts: int = 0

@@ -3,6 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from types import MappingProxyType
 
 from umg_grpc.access.usage_record_writer import UsageLog
@@ -38,8 +39,11 @@ NO_QUANTITIES: Quantities = MappingProxyType({})
 GRPC_FACE = "grpc"
 MAX_FACE_CHARACTERS = 32  # a gRPC caller may send any
 MAX_NAME_CHARACTERS = 64
+NO_FIELDS: Sequence[str] = ()
+TOKEN_FIELDS = ("input_tokens", "output_tokens")
+"""Fields of the provisional record of a text generation that have estimates."""
 ESTIMATED_FIELDS = (
-    *("input_tokens", "output_tokens", "images", "audio_input_tokens", "audio_output_tokens"),
+    *(*TOKEN_FIELDS, "images", "audio_input_tokens", "audio_output_tokens"),
     *("characters", "audio_seconds", "searches"),
 )
 """Fields of a provisional record that may have estimates, which the final one has not."""
@@ -60,6 +64,7 @@ def begin_usage(call: Call, usage: UsageInFlight) -> None:
     log, request, charges, record = usage.log, usage.request, call.charges, _new_record(usage.log, call)
     estimate = estimate_tokens(request, usage.model, charges.output_limit)
     record.input_tokens, record.output_tokens = estimate.input_tokens, estimate.output_tokens
+    usage.estimated = TOKEN_FIELDS if isinstance(request, pb.GenerateRequest) else ESTIMATED_FIELDS
     if isinstance(request, pb.GenerateImageRequest):
         record.images = max_images(request)
     if (prices := charges.prices) is not None and prices is not FREE_PRICES:
@@ -127,9 +132,9 @@ def settle_usage(log: UsageLog | None, call: Call, seconds: float, failure: UmgE
         estimated = facts.usage is not None and facts.usage.estimated
     if log is None:
         return
-    record, slot = None, NO_SLOT
+    record, slot, estimates = None, NO_SLOT, NO_FIELDS
     if (in_flight := charges.usage_in_flight) is not None:
-        record, slot = in_flight.record, in_flight.slot
+        record, slot, estimates = in_flight.record, in_flight.slot, in_flight.estimated
         charges.usage_in_flight = None  # an attempt that ends later must not free the slot
     if record is None:
         record = _new_record(log, call)
@@ -146,7 +151,7 @@ def settle_usage(log: UsageLog | None, call: Call, seconds: float, failure: UmgE
     details.prices = [] if prices is FREE_PRICES else _unit_prices(prices, quantities)
     details.price_conditions = [describe(rate) for rate in rates]
     record.cached, record.estimated, record.micro_credits = facts.is_cached, estimated, charges.micro_credits
-    for field in ESTIMATED_FIELDS:
+    for field in estimates:
         setattr(record, field, 0)
     _count(record, quantities)
     log.add(record, slot)
@@ -205,12 +210,13 @@ def _new_record(log: UsageLog, call: Call) -> UsageRecord:
     """Return a provisional record, in case this process is killed. Long names are cut, so that it fits into a slot."""
     arrival, facts, caller = call.arrival, call.facts, call.known_caller
     elapsed = time.perf_counter() - facts.began_at
+    operation, method = _names_of(arrival.method)
     record = UsageRecord(
         record_id=next(log.new_ids),
         request_id=arrival.request_id,
         key_id=caller.key_id if caller is not None else "",
-        operation=row.name if (row := CALLED_OPERATIONS.get(arrival.method)) is not None else "",
-        method=arrival.method.removeprefix(SCHEMA_PACKAGE),
+        operation=operation,
+        method=method,
         face=arrival.metadata.get(FACE_HEADER, GRPC_FACE)[:MAX_FACE_CHARACTERS],
         agent=call.agent,
         model=facts.model[:MAX_NAME_CHARACTERS],
@@ -226,3 +232,10 @@ def _new_record(log: UsageLog, call: Call) -> UsageRecord:
     if call.charges.reservation is not None:
         record.budget_period, record.budget_holder = call.charges.reservation.lease_id[1:]
     return record
+
+
+@lru_cache
+def _names_of(method: str) -> tuple[str, str]:
+    """Return the operation and the method in the record of a call. `method`: path of the method."""
+    row = CALLED_OPERATIONS.get(method)
+    return "" if row is None else row.name, method.removeprefix(SCHEMA_PACKAGE)
