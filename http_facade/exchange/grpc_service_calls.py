@@ -9,7 +9,7 @@ from multidict import istr
 
 from http_facade.exchange.caller_credentials import credentials
 from http_facade.exchange.early_acknowledgement import acknowledge
-from http_facade.exchange.http_exchange import TIMEOUT_FIELD, TRACEPARENT_FIELD, HttpExchange
+from http_facade.exchange.http_exchange import TIMEOUT_FIELD, TRACEPARENT_FIELD, HttpExchange, KnownHeaders
 from umg_grpc.base.grpc_status import has_status_of
 from umg_grpc.knowledge.agent_detection import AGENT_HEADER, agent_of
 from umg_grpc.knowledge.agent_sessions import AGENT_HEADERS, MAX_CHARACTERS, SESSION_HEADERS
@@ -172,12 +172,27 @@ def metadata(exchange: HttpExchange, face: str, *, key_only: bool = False) -> li
     With `key_only`, return only the ids and the API key; otherwise also acknowledge the call to a proxy. Raises
     UmgError for an invalid header, and ConnectionResetError if the proxy has left.
     """
-    headers, pairs = exchange.request.headers, [("x-request-id", exchange.request_id), ("x-umg-face", face)]
-    authorization = exchange.authorization or credentials(headers, exchange.request.query, face)
-    if authorization is not None:
-        pairs.append(("authorization", authorization))
+    request, known = exchange.request, exchange.connection.known_headers
+    authorization = exchange.authorization or credentials(request.headers, request.query, face)
     if key_only:
-        return pairs
+        return [("x-request-id", exchange.request_id), *_own_pairs(face, authorization)]
+    key = face, authorization, request.raw_headers
+    if known is None or known.key != key:
+        known = KnownHeaders(key, [*_own_pairs(face, authorization), *_header_pairs(exchange, face)])
+        if TIMEOUT_FIELD not in request.headers:  # whose value is the time left
+            exchange.connection.known_headers = known
+    acknowledge(exchange)
+    exchange.is_called = True
+    return [("x-request-id", exchange.request_id), *known.pairs]
+
+
+def _own_pairs(face: str, authorization: str | None) -> list[tuple[str, str]]:
+    return [("x-umg-face", face), *(() if authorization is None else (("authorization", authorization),))]
+
+
+def _header_pairs(exchange: HttpExchange, face: str) -> list[tuple[str, str]]:
+    """Return the metadata of the headers that the service reads."""
+    headers, pairs = exchange.request.headers, list[tuple[str, str]]()
     if STRICT_FIELD in headers and is_strict(headers[STRICT_FIELD]):
         pairs.append((STRICT_HEADER, "true"))
     if (cache := headers.get(CACHE_FIELD)) is not None:
@@ -197,8 +212,6 @@ def metadata(exchange: HttpExchange, face: str, *, key_only: bool = False) -> li
         pairs += [(name, value) for name, value in sent.items() if name not in SESSION_HEADERS]
     if agent := agent_of(headers):
         pairs.append((AGENT_HEADER, agent))
-    acknowledge(exchange)
-    exchange.is_called = True
     return pairs
 
 

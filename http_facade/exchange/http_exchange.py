@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from math import inf
 from types import MappingProxyType
-from typing import Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 import msgspec
 from aiohttp import web
@@ -29,6 +29,18 @@ EXCHANGE_KEY: web.RequestKey["HttpExchange"] = web.RequestKey("exchange")
 """Key of a request whose handler or answer has failed."""
 
 
+RawHeaders: TypeAlias = tuple[tuple[bytes, bytes], ...]
+
+
+class KnownHeaders(NamedTuple):
+    """Headers of the last call of a connection, with the metadata that they gave: the next call mostly has the same."""
+
+    key: tuple[str, str | None, RawHeaders]
+    """Face of the call, its credentials, and its headers."""
+    pairs: list[tuple[str, str]]
+    """Metadata of the call without the request id."""
+
+
 class ClientConnection(Protocol):
     """Connection of a client, implemented by the server in `http_facade.server.client_connections`."""
 
@@ -37,6 +49,8 @@ class ClientConnection(Protocol):
     """Credentials of the last call; None before the first one."""
     known_key: object
     """The key in these credentials, if a service in this process has validated it; else None."""
+    known_headers: KnownHeaders | None
+    """None before the first call."""
     is_over_limit: bool
     is_expected: bool
     """Whether the load shedder has admitted the next call."""

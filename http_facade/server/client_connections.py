@@ -14,7 +14,7 @@ from aiohttp import hdrs
 
 from http_facade.exchange.cors import CorsRules
 from http_facade.exchange.error_responses import error_response
-from http_facade.exchange.http_exchange import HttpExchange
+from http_facade.exchange.http_exchange import HttpExchange, KnownHeaders
 from http_facade.exchange.overload_rejections import Refusals, encode_http, parse_model_call
 from http_facade.exchange.server_settings import Settings
 from http_facade.routes import DEFAULT_FORMAT, error_format
@@ -99,6 +99,7 @@ class ServerConnection(asyncio.Protocol):
         "framing",
         "is_expected",
         "is_over_limit",
+        "known_headers",
         "known_key",
         "settings",
         "unanswered",
@@ -119,6 +120,7 @@ class ServerConnection(asyncio.Protocol):
         self.body: bytes | None = None  # of the next request, if all of it came in the last read and it is small
         self.authorization: str | None = None  # credentials of its last call, which the next one nearly always has too
         self.known_key: object = None  # the key in them, if the service had validated it
+        self.known_headers: KnownHeaders | None = None
         self.is_over_limit = False  # whether it is beyond the connection limit
         self.is_expected = False  # whether the load shedder admitted the next call
 
