@@ -4,6 +4,7 @@ is cut out.
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple, Self
 
 import msgspec
@@ -51,6 +52,11 @@ class TextDeltaFrames(NamedTuple):
         """
         found, (head, tail, end), literal = list[bytes](), self, _STRING.match
         size, rest = len(head), len(tail)
+        if not end and frames.startswith(head, start) and (last := frames.rfind(tail, start + size)) >= 0:
+            between = frames[start + size : last].split(tail + head)  # one text each, if all these frames match
+            with suppress(ValueError):  # also for a part of a text: a line end is not allowed in it
+                if len(texts := _TEXTS.decode(b"[%b]" % b",\n".join(between))) == len(between) and "" not in texts:
+                    return texts, last + rest
         while frames.startswith(head, start):
             if (text := literal(frames, start + size)) is None or not frames.startswith(tail, text.end()):
                 break

@@ -29,6 +29,7 @@ from umg_grpc.wire.messages.tool_calls import call_id, call_state, encode_call, 
 from umg_grpc.wire.messages.usage import encode_usage, estimated_usage
 
 DELTA_MEMBERS = ("content", "encrypted_content")  # members of a summary's block that the vendor sends in a delta
+DELTA_START, DELTA_END = b"event: content_block_delta\ndata: ", b"}}\n\n"
 EVENT_BYTES = 512  # memory of an event beside its content
 
 _encode = msgspec.json.Encoder().encode
@@ -71,17 +72,22 @@ class StreamEncoder:
             return self.pass_frames(passed)
         if self._passes_through or self._closed:
             return b""
-        frames, events = list[bytes](), message.events
+        frames, events, encode = list[bytes](), message.events, _encode
         self._states_read = False
+        open_index, head = self._next_delta()
         for event in events:
             if event.candidate_index:
                 continue  # this format has one response
-            text, block = event.text_delta, self._text
-            if text and block is not None and block.index == event.part_index:  # by far the most frequent
-                frames.append(b"event: content_block_delta\ndata: %b%b}}\n\n" % (self._text_head, _encode(text)))
+            if (text := event.text_delta) and event.part_index == open_index:  # by far the most frequent
+                frames.append(head + encode(text) + DELTA_END)
             else:
                 frames += self._event(event, events)
+                open_index, head = self._next_delta()
         return b"".join(frames)
+
+    def _next_delta(self) -> tuple[int, bytes]:
+        """Return the index of the part whose text block is open, -1 if none is, and the beginning of its deltas."""
+        return (-1, b"") if self._text is None else (self._text.index, DELTA_START + self._text_head)
 
     def pass_frames(self, frames: bytes) -> bytes:
         """Return the provider's own frames, which are the whole response."""
