@@ -171,6 +171,10 @@ soak: $(VENV)/.installed ## test ten minutes of faulty providers, cancelled call
 overload: $(VENV)/.plot ## offer half to three times the capacity, and write docs/overload.md
 	$(BIN)/python -m bench.overload $(overload_args)
 
+grpc: $(VENV)/.installed ## install ghz by Go, and measure calls over gRPC against a bare server: three minutes
+	GOBIN=$(CURDIR)/build/tools go install github.com/bojand/ghz/cmd/ghz@v0.93.0
+	$(BIN)/python -m bench.grpc_load --ghz build/tools/ghz $(grpc_args)
+
 streams: $(VENV)/.installed ## hold 8,000 slow streams open on one process, with small calls beside them: a minute
 	$(BIN)/python -m bench.slow_streams $(streams_args)
 

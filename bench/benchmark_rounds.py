@@ -17,7 +17,7 @@ import aiohttp
 from bench import chat_bodies, embedding_bodies
 from bench.load_measurement import Bench, Cores, Note, Plan, Target
 from bench.load_requests import QUESTIONS
-from bench.processes import BenchError, started
+from bench.processes import ADDRESS, GRPC_ADDRESS, BenchError, started
 from bench.scenarios import Scenario
 
 GATEWAY, PASS_THROUGH, DIRECT = "gateway", "pass-through", "direct"
@@ -137,7 +137,7 @@ async def fake_upstream(where: Cores, folder: Path) -> AsyncGenerator[Target, No
 @asynccontextmanager
 async def passthrough(upstream: Target, where: Cores, folder: Path) -> AsyncGenerator[Target, None]:
     """Run the bare pass-through, in a new folder."""
-    _make(folder)
+    make_folder(folder)
     command = [sys.executable, "-m", "bench.passthrough_server", f"http://127.0.0.1:{upstream.port}", PASS_THROUGH]
     async with started(PASS_THROUGH, command, where.target, folder) as process:
         yield Target(PASS_THROUGH, process, await process.port(), KEY)
@@ -154,7 +154,8 @@ async def gateway(
     command += ["--workers", str(build.workers)]
     environment = {"UMG_API_KEY": KEY, **build.environment}
     async with started(build.name, command, where.target, folder, environment) as process:
-        yield Target(build.name, process, await process.port(), KEY, local)
+        port, grpc_port = await process.ports(ADDRESS, GRPC_ADDRESS)
+        yield Target(build.name, process, port, KEY, local, grpc_port)
 
 
 @asynccontextmanager
@@ -196,7 +197,8 @@ class Builds:
             yield targets
 
 
-def _make(folder: Path) -> None:
+def make_folder(folder: Path) -> None:
+    """Make a new folder, with its parents."""
     folder.mkdir(parents=True)
 
 
@@ -204,7 +206,7 @@ def write_config(upstream: Target, folder: Path, credential: str, *, local: bool
     """Write the config of a gateway into a new folder, and return its path. `credential`: name of the gateway at the
     fake upstream; `local`: with local models.
     """
-    _make(folder)
+    make_folder(folder)
     config = folder / "config.yaml"
     models = ", ".join([*chat_bodies.MODELS, embedding_bodies.MODEL])
     written = CONFIG.format(port=upstream.port, credential=credential, models=models)

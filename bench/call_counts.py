@@ -27,7 +27,7 @@ from bench import chat_bodies, codec_samples, embedding_bodies
 from bench.benchmark_rounds import KEY, fake_upstream, write_config
 from bench.command_line import run_to_end
 from bench.load_measurement import Cores
-from bench.processes import ADDRESS, BenchError, started
+from bench.processes import ADDRESS, GRPC_ADDRESS, BenchError, started
 from umg_grpc.v1 import pb, rpc
 
 ROOT = Path(__file__).parents[1]
@@ -36,7 +36,6 @@ COUNTED = re.compile(rf"{re.escape(str(ROOT))}/(?:umg_grpc/(?!store/)|http_facad
 FILE = Path(__file__).with_suffix(".json")
 VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 TOLERANCE = 0.03
-GRPC_ADDRESS = re.compile(rb"gRPC +127\.0\.0\.1:(\d+)")
 WARM_UP = 3
 SETTLING_SECONDS = 0.15
 """Time after the last response in which its log line and records are written."""

@@ -107,7 +107,7 @@ def request_body(model: str) -> bytes:
 
 def answer(model: str = SMALL) -> bytes:
     """Return the JSON answer of a model of `WHOLE`, whose answers are not streamed."""
-    message = {"role": "assistant", "content": _reply(model)}
+    message = {"role": "assistant", "content": reply(model)}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
     head = {"id": _ID, "object": "chat.completion", "created": _CREATED, "model": model}
     return msgspec.json.encode({**head, "choices": [choice], "usage": Usage()})
@@ -134,13 +134,14 @@ def fault(model: str, body: bytes) -> Fault | None:
     return _whole_fault(model, body) if model in WHOLE else _stream_fault(model, body)
 
 
-def _reply(model: str) -> str:
+def reply(model: str) -> str:
+    """Return the text of the answer of a model of `WHOLE`."""
     return _LARGE_REPLY if model == LARGE else _REPLY
 
 
 def _whole_fault(model: str, body: bytes) -> Fault | None:
     read = msgspec.json.decode(body, type=_Answer)
-    if read.model != model or read.usage != Usage() or [c.message.content for c in read.choices] != [_reply(model)]:
+    if read.model != model or read.usage != Usage() or [c.message.content for c in read.choices] != [reply(model)]:
         return Fault("another answer than the upstream's", body)
     return None
 

@@ -53,6 +53,8 @@ class Target:
     """Key that callers send to the target."""
     local: bool = False
     """Whether the target has local models."""
+    grpc_port: int = 0
+    """Port for calls over gRPC; 0 if there is none."""
 
 
 @dataclass(frozen=True)
@@ -116,12 +118,12 @@ class Bench:
         """Measure a load of `rate` calls per second, which do not wait for answers. Raises BenchError on a wrong
         answer.
         """
-        served = await self._served(target)
+        served = await self.served(target)
         job = open_loop_load.Job(target.port, target.credential, rate, seconds)
         line, spent = await self._load("bench.open_loop_load", msgspec.json.encode(job), target, seconds, None)
         report = msgspec.json.decode(line, type=open_loop_load.Report)
         self._require_right(target, f"{rate:,.0f} calls/s", report.wrong, report.shown)
-        if (calls := await self._served(target) - served) < report.good:
+        if (calls := await self.served(target) - served) < report.good:
             raise BenchError(f"{target.name}: {report.good} answers, {calls} calls at the upstream")
         self._add_notes(target, spent)
         return report
@@ -131,13 +133,13 @@ class Bench:
         return Job(target.port, question, target.credential, connections, plan.seconds, plan.warmup, least, hold)
 
     async def _do(self, target: Target, job: Job, meanwhile: Callable[[], Awaitable[None]] | None) -> Measured:
-        served = await self._served(target)
+        served = await self.served(target)
         line, spent = await self._load(
             "bench.closed_loop_load", msgspec.json.encode(job), target, job.seconds, meanwhile
         )
         report = msgspec.json.decode(line, type=Report)
         self._require_right(target, job.question, report.failures, report.shown)
-        calls, alone = await self._served(target) - served, target.local and QUESTIONS[job.question].local
+        calls, alone = await self.served(target) - served, target.local and QUESTIONS[job.question].local
         if calls > 0 if alone else calls < report.answers:
             raise BenchError(f"{target.name}, {job.question}: {report.answers} answers, {calls} calls at the upstream")
         self.answers[target.name] = self.answers.get(target.name, 0) + report.answers
@@ -169,7 +171,8 @@ class Bench:
             some = "\n".join(f"  {each}" for each in shown)
             raise BenchError(f"{target.name}, {load}: {wrong} wrong answers\n{some}{target.process.error_output()}")
 
-    async def _served(self, target: Target) -> int:
+    async def served(self, target: Target) -> int:
+        """Return the number of calls of the fake upstream that the target has made so far."""
         async with self.session.get(f"http://127.0.0.1:{self.upstream.port}/served") as answer:
             return msgspec.json.decode(await answer.read(), type=dict[str, int]).get(target.name, 0)
 
