@@ -29,11 +29,8 @@ EMPTY_METADATA = grpc.aio.Metadata()
 NO_MESSAGES: tuple[object, ...] = ()
 
 
-class Interceptor(grpc.aio.ServerInterceptor):
+class Interceptor:
     """Base class of interceptors, for servers with and without a socket. It wraps the function of each method once."""
-
-    def __init__(self) -> None:
-        self._wrapped: dict[str, Handler] = {}
 
     def wrap_unary(self, method: str, inner: Unary) -> Unary:
         """Return the function to call instead of `inner`, the one of a unary method (`/package.Service/Method`)."""
@@ -63,20 +60,6 @@ class Interceptor(grpc.aio.ServerInterceptor):
         deserialize = self.wrap_deserializer(method, handler.request_deserializer)
         wrapped_handler: Handler = make(wrapped, deserialize, handler.response_serializer)
         return wrapped_handler
-
-    async def intercept_service(
-        self,
-        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]],
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> Handler | None:
-        """Return the wrapped handler of a method. A `grpc.aio` server calls this for each call."""
-        method = handler_call_details.method
-        if method not in self._wrapped:
-            handler = await continuation(handler_call_details)
-            if handler is None:  # gRPC answers UNIMPLEMENTED; not cached, since callers choose the names
-                return None
-            self._wrapped[method] = self.wrap(method, handler)
-        return self._wrapped[method]
 
 
 class InProcessServer(grpc.aio.Server):
@@ -113,6 +96,20 @@ class InProcessServer(grpc.aio.Server):
     async def wait_for_termination(self, timeout: float | None = None) -> bool:
         """Return False at once."""
         return False
+
+
+class HandlerTable(grpc.GenericRpcHandler):
+    """Handlers of a server without a socket, for a `grpc.aio` server with one (its argument `handlers`).
+
+    A `grpc.aio` server on which methods are registered by name has an open request for each of them, and waits for all
+    of these again with each call. For fifty methods that takes longer than everything else that it does for a call.
+    """
+
+    def __init__(self, server: InProcessServer) -> None:
+        self._handlers = server.handlers
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> Handler | None:
+        return self._handlers.get(handler_call_details.method)
 
 
 class InProcessContext(Context):

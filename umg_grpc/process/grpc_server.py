@@ -7,6 +7,7 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
+from umg_grpc.base.inprocess_channel import HandlerTable, InProcessServer
 from umg_grpc.process.service_factory import SERVICE_NAMES, Service
 from umg_grpc.store.repeated_background_tasks import Background
 
@@ -46,11 +47,12 @@ class GrpcFace:
         largest request; `share_port`: several processes may serve one port; without it, a second process fails;
         `credentials`: for TLS. Raise OSError if the address cannot be bound.
         """
-        server = grpc.aio.server(interceptors=[service.interceptor], options=_options(message_limit, share_port))
-        service.register(server)
+        methods = InProcessServer([service.interceptor])
+        service.register(methods)
         health_servicer = health.aio.HealthServicer()
-        health_pb2_grpc.add_HealthServicer_to_server(health_servicer, server)
-        reflection.enable_server_reflection([*SERVICE_NAMES, health.SERVICE_NAME, reflection.SERVICE_NAME], server)
+        health_pb2_grpc.add_HealthServicer_to_server(health_servicer, methods)
+        reflection.enable_server_reflection([*SERVICE_NAMES, health.SERVICE_NAME, reflection.SERVICE_NAME], methods)
+        server = grpc.aio.server(handlers=[HandlerTable(methods)], options=_options(message_limit, share_port))
         try:
             if credentials is None:
                 port = server.add_insecure_port(address)

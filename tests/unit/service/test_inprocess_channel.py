@@ -8,7 +8,15 @@ import grpc
 import pytest
 import pytest_asyncio
 
-from umg_grpc.base.inprocess_channel import Context, InProcessChannel, InProcessServer, Interceptor, Stream, Unary
+from umg_grpc.base.inprocess_channel import (
+    Context,
+    HandlerTable,
+    InProcessChannel,
+    InProcessServer,
+    Interceptor,
+    Stream,
+    Unary,
+)
 from umg_grpc.v1 import pb, rpc
 
 
@@ -44,7 +52,6 @@ class Tagging(Interceptor):
     """Interceptor that counts its wrapped methods, and passes calls on."""
 
     def __init__(self) -> None:
-        super().__init__()
         self.wrapped: list[str] = []
         self.calls: list[str] = []
 
@@ -94,8 +101,9 @@ async def _without_socket() -> AsyncIterator[Channels]:
 @asynccontextmanager
 async def _with_socket() -> AsyncIterator[Channels]:
     servicer, interceptor = Scripted(), Tagging()
-    server = grpc.aio.server(interceptors=[interceptor])
-    _register(server, servicer)
+    methods = InProcessServer([interceptor])
+    _register(methods, servicer)
+    server = grpc.aio.server(handlers=[HandlerTable(methods)])
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:

@@ -13,7 +13,7 @@ from tests.support.gateways import KEY, channel, running
 from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.access.authentication import Authenticator
 from umg_grpc.base.grpc_status import from_rpc
-from umg_grpc.base.inprocess_channel import Context
+from umg_grpc.base.inprocess_channel import Context, HandlerTable, InProcessServer
 from umg_grpc.service.pipeline.call_interceptor import CallInterceptor
 from umg_grpc.service.pipeline.call_log import CallLog
 from umg_grpc.service.service_metrics import Metrics
@@ -51,9 +51,10 @@ async def probe(tmp_path: Path) -> AsyncGenerator[Probe, None]:
     async def answer(request: pb.GenerateRequest, context: Context) -> bytes:
         return request.model.encode()
 
-    server = grpc.aio.server(interceptors=[CallInterceptor(CallLog(Metrics()), authenticator)])
+    methods = InProcessServer([CallInterceptor(CallLog(Metrics()), authenticator)])
     handler = grpc.unary_unary_rpc_method_handler(answer, request_deserializer=decode)
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("umg.v1.RerankService", {"Ask": handler}),))
+    methods.add_registered_method_handlers("umg.v1.RerankService", {"Ask": handler})
+    server = grpc.aio.server(handlers=[HandlerTable(methods)])
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as made:

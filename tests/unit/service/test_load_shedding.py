@@ -15,6 +15,7 @@ from google.protobuf.descriptor_pool import Default
 from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.access.authentication import Authenticator
 from umg_grpc.base.errors import UmgError
+from umg_grpc.base.inprocess_channel import HandlerTable, InProcessServer
 from umg_grpc.config import Overload
 from umg_grpc.process.service_factory import SERVICE_NAMES
 from umg_grpc.service.pipeline.call_interceptor import CallInterceptor
@@ -156,8 +157,9 @@ async def connect(load_shedder: LoadShedder, servicer: Generation, store: Store,
     authenticator = Authenticator(keys)
     await authenticator.start()
     stack.push_async_callback(authenticator.aclose)
-    server = grpc.aio.server(interceptors=[CallInterceptor(CallLog(Metrics()), authenticator, load_shedder)])
-    rpc.add_GenerationServiceServicer_to_server(servicer, server)
+    methods = InProcessServer([CallInterceptor(CallLog(Metrics()), authenticator, load_shedder)])
+    rpc.add_GenerationServiceServicer_to_server(servicer, methods)
+    server = grpc.aio.server(handlers=[HandlerTable(methods)])
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     stack.push_async_callback(server.stop, 0)

@@ -44,7 +44,6 @@ class CallInterceptor(Interceptor):
         """Create the interceptor. `load_shedder`: None for the calls of the HTTP server in this process, which rejects
         calls by itself, before it reads a body. `slow_starts`: sends the headers of slow streams early.
         """
-        super().__init__()
         self._slow_starts = slow_starts or SlowStarts()
         self._log = log
         self._authenticator = authenticator
