@@ -11,6 +11,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import CHAT_FORMAT
 from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.core.stream_aggregator import (
+    BLOCK_BYTES,
     MAX_SKIPPED,
     FrameAggregator,
     ResponseAggregator,
@@ -211,7 +212,7 @@ def test_every_kind_of_event_is_known() -> None:
             setattr(event, field.name, "a")
         else:
             getattr(event, field.name).SetInParent()
-        StreamAggregator().feed(pb.StreamGenerateResponse(events=[event]))  # raises AssertionError for an unknown one
+        aggregated(StreamAggregator(), [pb.StreamGenerateResponse(events=[event])])  # AssertionError for an unknown one
 
 
 def test_only_the_needed_beginning_of_a_long_stream_is_kept() -> None:
@@ -223,3 +224,23 @@ def test_only_the_needed_beginning_of_a_long_stream_is_kept() -> None:
     [part] = aggregator.response().candidates[0].message.parts
     words = part.text.text.count("word ")
     assert round(words * aggregator.share) == 1000
+
+
+def test_the_last_usage_counts_also_if_the_texts_before_it_exceed_the_limit() -> None:
+    aggregator, text = StreamAggregator(BLOCK_BYTES), pb.GenerateEvent(text_delta="a" * 1000)
+    for tokens in range(1, 60):
+        usage = pb.GenerateEvent(usage=pb.Usage(output_tokens=tokens))
+        aggregator.feed(pb.StreamGenerateResponse(events=[text, usage]))
+    assert aggregator.response().usage.output_tokens == 59
+    assert aggregator.share > 3
+
+
+def test_a_response_of_several_blocks_is_whole_each_time_it_is_requested() -> None:
+    aggregator, texts = StreamAggregator(), [f"{number:9} " for number in range(3 * BLOCK_BYTES // 10)]
+    start = pb.GenerateEvent(part_started=pb.Part(text=pb.TextPart()))
+    aggregator.feed(pb.StreamGenerateResponse(events=[start]))
+    for done, text in enumerate(texts, start=1):
+        aggregator.feed(pb.StreamGenerateResponse(events=[pb.GenerateEvent(text_delta=text)]))
+        if done in (1, len(texts) // 2, len(texts)):
+            (part,) = aggregator.response().candidates[0].message.parts
+            assert part.text.text == "".join(texts[:done])

@@ -13,6 +13,8 @@ from umg_grpc.wire.text_format_interface import TextProviderFormat
 
 ENVELOPE_EVENTS = frozenset({"started", "usage", "finished"})
 """Events that are aggregated even after the size limit was reached."""
+BLOCK_BYTES = 16 << 10
+"""Bytes of messages that are read at once: their events take many times these bytes while they are read."""
 MAX_SKIPPED = 100
 """Maximum number of consecutive reasoning indexes that may be skipped: providers choose them, and each costs memory."""
 
@@ -53,30 +55,43 @@ class ResponseAggregator(ABC):
 
 
 class StreamAggregator(ResponseAggregator):
-    """Aggregator of a translated stream: joins canonical events to the response that the gateway stores and logs."""
+    """Aggregator of a translated stream: joins canonical events to the response that the gateway stores and logs. It
+    keeps the bytes of messages, which become one message when they are joined, until the response is requested: that of
+    most streams never is.
+    """
 
     def __init__(self, max_bytes: int | None = None) -> None:
         self._max_bytes = max_bytes
+        self._unread: list[bytearray] = []  # messages whose events are not part of the response yet
         self._response = pb.GenerateResponse()
         self._candidates: dict[int, _CollectedCandidate] = {}
 
     def limit(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         if self.retained_bytes > max_bytes:
+            self._read()
             for candidate in self._candidates.values():
                 candidate.shorten(max_bytes / self.retained_bytes)
             self.retained_bytes = max_bytes
 
     def feed(self, message: pb.StreamGenerateResponse) -> None:
-        size = message.ByteSize()
-        self._seen += size
+        received = message.SerializeToString()
+        self._seen += len(received)
         if self._max_bytes is None or self.retained_bytes < self._max_bytes:
-            self.retained_bytes += size
-            self._add_all(message.events)
+            self.retained_bytes += len(received)
+            if not self._unread or len(self._unread[-1]) >= BLOCK_BYTES:
+                self._unread.append(bytearray())
+            self._unread[-1] += received
             return
+        self._read()
         for event in message.events:
             if event.WhichOneof("kind") in ENVELOPE_EVENTS:
                 self._add(event)
+
+    def _read(self) -> None:
+        unread, self._unread = self._unread, []
+        for block in unread:
+            self._add_all(pb.StreamGenerateResponse.FromString(bytes(block)).events)
 
     def _add_all(self, events: Sequence[pb.GenerateEvent]) -> None:
         """Add events. The texts of a row of deltas, which are by far the most frequent, are joined first."""
@@ -102,6 +117,7 @@ class StreamAggregator(ResponseAggregator):
             texts.clear()
 
     def response(self) -> pb.GenerateResponse:
+        self._read()
         response = pb.GenerateResponse()
         response.CopyFrom(self._response)
         response.candidates.extend(candidate.build(index) for index, candidate in sorted(self._candidates.items()))
