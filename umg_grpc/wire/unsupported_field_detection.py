@@ -46,14 +46,18 @@ def report_unsupported(
     field in `indispensable`, whose loss would change the response, and for unknown fields.
     """
     present = {field.name for field, _ in request.ListFields()}
-    unknown = [source_path(field, request.source) for field in notes.indispensable]
-    for field in [*unknown, *(field for field in indispensable if field in present)]:
+    if notes.indispensable or not present.isdisjoint(indispensable):
+        unknown = [source_path(field, request.source) for field in notes.indispensable]
+        field = next(iter((*unknown, *(field for field in indispensable if field in present))))
         raise untranslatable(
             echo(field), "this model's provider has no equivalent; leave it out or choose another model"
         )
-    for field in [*notes.uncarried, *(field for field in unsupported if field in present)]:
-        if not _has_no_effect(field, request):
-            report.drop(field)
+    if notes.uncarried or not present.isdisjoint(unsupported):
+        for field in [*notes.uncarried, *(field for field in unsupported if field in present)]:
+            if not _has_no_effect(field, request):
+                report.drop(field)
+    if "source" not in present:
+        return  # a request over gRPC in the canonical form
     for name in FEATURE_HEADERS & request.source.headers.keys():
         if betas_without_field(request.source.headers[name]):
             report.drop(name)

@@ -9,6 +9,7 @@ options, since a provider of the caller's own format then needs a changed body. 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from umg_grpc.base.errors import UmgError
@@ -127,11 +128,13 @@ CHAT_FIELDS = {
     "famR": ChatFields(thinking="thinking"),  # chat rule 4
     "famX": ChatFields(search_parameters=True),
 }
+CACHED_MODELS = 1024
 LEVEL_WORDS = ChatFields(thinking="level")  # famG-3, which accepts no budget
 # A model without a family: all fields, as the caller wrote them; sampling fields only where the format itself has them.
 ANY_FIELDS = ChatFields(thinking="", parameters=INSIDE_PARAMETERS - {"temperature", "top_p"}, search_parameters=True)
 
 
+@lru_cache(CACHED_MODELS)
 def chat_words(model: str) -> ChatFields:
     """Return, by the family in the model id, which chat field to send for options that have several fields."""
     family = family_of(model)

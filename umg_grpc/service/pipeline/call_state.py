@@ -154,6 +154,7 @@ class Call(msgspec.Struct, eq=False):
     """Progress of a stream before its first message; None for a call without a stream, and before its admission."""
     affinity: bytes = b""
     """Affinity key: calls with the same one prefer the same channel and API key of a provider; empty for any."""
+    _agent: str | None = None
     ends_at: float = inf
     """The caller's deadline, on the monotonic clock; infinite without a deadline."""
 
@@ -167,10 +168,11 @@ class Call(msgspec.Struct, eq=False):
     @property
     def agent(self) -> str:
         """Name of the calling program, by the table of agents. The HTTP server states that of its own calls."""
-        metadata = self.arrival.metadata
-        if FACE_HEADER not in metadata:
-            return agent_of(metadata)
-        return named if (named := metadata.get(AGENT_HEADER, UNKNOWN_AGENT)) in AGENT_NAMES else UNKNOWN_AGENT
+        if (known := self._agent) is None:
+            metadata = self.arrival.metadata
+            named = metadata.get(AGENT_HEADER, UNKNOWN_AGENT) if FACE_HEADER in metadata else agent_of(metadata)
+            known = self._agent = named if named in AGENT_NAMES else UNKNOWN_AGENT
+        return known
 
     @property
     def strict(self) -> bool:

@@ -14,6 +14,8 @@ from umg_grpc.wire.facts_beside_request import RequestNotes
 
 THINKING_MODES = {"enabled": pb.REASONING_MODE_ENABLED, "disabled": pb.REASONING_MODE_DISABLED}
 THINKING_NAMES = {value: name for name, value in THINKING_MODES.items()}
+EFFORT_ALONE = ("", "reasoning_effort")
+"""Values of `ChatFields.thinking` for models without a member that switches reasoning on or off."""
 REASONING_LEVELS = ("minimal", "low", "medium", "high", "xhigh")
 
 
@@ -100,6 +102,8 @@ def encode_reasoning(
     member by which the family enables reasoning. Options without a member become the nearest effort, unless the request
     has one. `words`: members that the family accepts.
     """
+    if not request.HasField("reasoning") and words.thinking in EFFORT_ALONE and not _is_known(quirks):
+        return {}  # the most frequent case
     reasoning = request.reasoning
     for field in ("summary", "display"):
         if getattr(reasoning, field):

@@ -80,6 +80,8 @@ def _decode_parameters(parameters: schema.Parameters, request: pb.GenerateReques
 
 def encode_search(request: pb.GenerateRequest, words: ChatFields, report: Report, quirks: Quirks) -> JsonObject:
     """Return the search options and `parameters` in the family's members (`words`); report options without a member."""
+    if not (request.HasField("search") or "temperature" in words.parameters or _has_parameters(request)):
+        return {}  # the most frequent case
     search, parameters = request.search, _encode_parameters(request, words, report)
     fields = JsonObject()
     in_parameters = "enable_search" in words.parameters and (bool(parameters) or not words.search_parameters)
@@ -99,6 +101,10 @@ def encode_search(request: pb.GenerateRequest, words: ChatFields, report: Report
         location = search.user_location if search.HasField("user_location") else None
         fields["web_search_options"] = encode_search_options(search.context_size, location)
     return fields
+
+
+def _has_parameters(request: pb.GenerateRequest) -> bool:
+    return bool(request.speech_language) or request.HasField("incremental_output")
 
 
 def _encode_search_parameters(search: pb.SearchOptions) -> JsonObject:
