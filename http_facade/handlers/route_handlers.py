@@ -116,7 +116,9 @@ class Generate:
             return await self._respond_empty(exchange, canonical, self._codec.encode_empty)
         codec = self._codec if self._codec.timed is None else self._codec.timed(exchange.elapsed_nanoseconds)
         if stream if self._path_streams is None else self._path_streams:
-            return await self._stream(exchange, codec, canonical, notes)
+            request = pb.StreamGenerateRequest(request=canonical)
+            del canonical  # a stream may last for hours, and keeps one copy
+            return await self._stream(exchange, codec, request, notes)
         response, headers = await call_unary(self._stub.Generate, canonical, exchange, self._face, notes)
         return WholeResponse(headers, codec.encode_response(response, canonical))
 
@@ -129,15 +131,15 @@ class Generate:
         return web.Response(headers={hdrs.CONTENT_TYPE: JSON_TYPE}, body=encode(canonical, now.ToJsonString()))
 
     async def _stream(
-        self, exchange: HttpExchange, codec: TextFace, canonical: pb.GenerateRequest, notes: RequestNotes
+        self, exchange: HttpExchange, codec: TextFace, request: pb.StreamGenerateRequest, notes: RequestNotes
     ) -> web.StreamResponse:
-        """Stream the response to the canonical request, encoded by `codec`. The response begins with the first message
+        """Stream the response to the request, encoded by `codec`. The response begins with the first message
         of the service, so that an earlier failure is returned as a JSON error with its own HTTP status.
         """
+        canonical = request.request
         encoder, content_type, pass_frames = codec.stream_encoder(canonical), codec.stream_type, codec.pass_frames
         if codec.array_encoder is not None and exchange.request.query.get("alt") != "sse":
             encoder, content_type, pass_frames = codec.array_encoder(canonical), JSON_TYPE, None
-        request = pb.StreamGenerateRequest(request=canonical)
         messages, call = open_stream(self._stub.StreamGenerate, request, exchange, self._face, notes)
         encoded = EncodedStream(encoder, self._settings.budget)
         events = EventStream(exchange, encoded, content_type, codec.heartbeat, self._settings)
