@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import weakref
 
 import pytest
 
@@ -10,6 +11,7 @@ from umg_grpc.config import Overload
 from umg_grpc.service.resilience.call_start_queue import ALWAYS_STARTED
 from umg_grpc.service.resilience.load_shedding import MEMORY_CAUSE, LoadShedder
 from umg_grpc.service.resilience.memory_watch import (
+    GROWN_BYTES,
     MANY_CALLS,
     SETTLING_SECONDS,
     TRIM_SECONDS,
@@ -74,6 +76,33 @@ async def test_memory_is_given_back_once_after_most_of_many_calls_have_ended() -
     await watch.check(MANY_CALLS - 1)
     await watch.check(0)
     assert process.trims == 1
+
+
+async def test_memory_is_given_back_once_after_the_end_of_few_calls_by_which_it_has_grown() -> None:
+    process = Process()
+    watch = process.watch(math.ldexp(1, 40))
+    for process.used in (0, GROWN_BYTES, GROWN_BYTES + 1):
+        await watch.check(1)
+        assert process.trims == 0
+    await watch.check(0)
+    assert process.trims == 1
+    for process.time, calls in ((TRIM_SECONDS, 1), (2 * TRIM_SECONDS, 0)):
+        await watch.check(calls)
+    assert process.trims == 1  # it has not grown again
+
+
+async def test_objects_that_refer_to_each_other_are_freed_before_memory_is_given_back() -> None:
+    class Node:
+        next: "Node"
+
+    node = Node()
+    node.next, seen, process = node, weakref.ref(node), Process()
+    watch, process.used = process.watch(), 120
+    del node
+    await watch.check(1)
+    process.time = TRIM_SECONDS
+    await watch.check(0)
+    assert seen() is None
 
 
 async def test_memory_is_given_back_once_more_after_the_connections_of_many_calls_were_closed() -> None:

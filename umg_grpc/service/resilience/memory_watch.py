@@ -2,6 +2,7 @@
 
 import asyncio
 import ctypes
+import gc
 import math
 import os
 import time
@@ -16,8 +17,10 @@ TRIM_SECONDS = 10.0
 """Least time between two attempts to give back memory."""
 MANY_CALLS = 256
 """Number of calls in flight after whose end memory is given back: fewer leave little behind."""
+GROWN_BYTES = 4 << 20
+"""Growth of the memory after which it is given back once no call is in flight: few calls may have large bodies."""
 SETTLING_SECONDS = 65.0
-"""Time after the end of many calls until memory is given back once more: the connections to providers that they used
+"""Time after the end of these calls until memory is given back once more: the connections to providers that they used
 are closed when they were idle for a minute.
 """
 LIMIT_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
@@ -73,6 +76,7 @@ class MemoryWatch:
         self._trim_from = -math.inf
         self._settled_from = math.inf
         self._most_calls = 0  # in flight at a check since memory was last given back
+        self._least = math.inf  # bytes in use at a check since then
         self._background: Background | None = None
 
     def start(self, calls: Callable[[], int]) -> None:
@@ -84,14 +88,17 @@ class MemoryWatch:
         self._background = Background("memory check", step, every=CHECK_SECONDS)
 
     async def check(self, calls: int) -> None:
-        """Compare the memory with the limit. Return free memory to the system first if the memory exceeds the limit, or
-        if most of many calls have ended, now or `SETTLING_SECONDS` ago. `calls`: number of calls in flight.
+        """Compare the memory with the limit. Return free memory to the system first if the memory exceeds the limit, if
+        most of many calls have ended or all calls by which it has grown, and `SETTLING_SECONDS` after that. `calls`:
+        number of calls in flight.
         """
         if self.limit == math.inf:
             return
         used, now = self._resident(), self._now()
         self._most_calls = max(self._most_calls, calls)
+        self._least = min(self._least, used)
         have_ended = self._most_calls >= MANY_CALLS and calls <= self._most_calls / 4
+        have_ended |= 0 == calls < self._most_calls and used > self._least + GROWN_BYTES
         have_settled = now >= self._settled_from
         if (used > self.limit or have_ended or have_settled) and now >= self._trim_from:
             if have_ended:
@@ -99,8 +106,10 @@ class MemoryWatch:
             elif have_settled:
                 self._settled_from = math.inf
             self._trim_from, self._most_calls = now + TRIM_SECONDS, calls
+            if not calls:
+                gc.collect()  # also frees the interpreter's lists of unused objects; it takes milliseconds
             await asyncio.to_thread(self._trim)
-            used = self._resident()
+            used = self._least = self._resident()
         self.is_exceeded = used > self.limit
         self.share = used / self.limit
 
