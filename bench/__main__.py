@@ -17,7 +17,7 @@ from bench.load_measurement import Plan
 from bench.report import as_json, as_table, document
 from bench.scenarios import SCENARIOS
 
-QUICK = Plan(rounds=1, seconds=0.1, warmup=0.05, held=20)
+QUICK = Plan(rounds=1, seconds=0.1, warmup=0.05, held=20, settling=0.0)
 """Plan for a check that everything works; its figures are meaningless."""
 ROUNDS, COMPARED_ROUNDS = 5, 9
 

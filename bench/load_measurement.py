@@ -31,6 +31,8 @@ class Plan:
     warmup: float
     held: int
     """Number of streams that are open at the same time in the measurement of memory."""
+    settling: float = 15.0
+    """Time after the end of these streams until the memory is measured again."""
 
 
 @dataclass(frozen=True)

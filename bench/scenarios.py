@@ -88,8 +88,8 @@ async def answer_rates(bench: Bench, target: Target, question: str, connections:
 
 
 async def memory(bench: Bench, target: Target) -> tuple[float, ...]:
-    """Measure the memory of the server's processes after one call, and with all streams open; then the streams that a
-    core would hold, by the share of it that these take.
+    """Measure the memory of the server's processes after one call, with all streams open, and some time after them; and
+    the streams that a core would hold, by the share of it that these take.
     """
     process, opened, shares = target.process, list[int](), list[float]()
     idle = process.resident_bytes()
@@ -101,8 +101,10 @@ async def memory(bench: Bench, target: Target) -> tuple[float, ...]:
         opened.append(process.resident_bytes())
 
     await bench.hold(target, chat_bodies.HELD, watch)
-    held = bench.plan.held
-    return idle / MIB, opened[0] / MIB, (opened[0] - idle) / KIB / held, held / max(shares[0], 1 / TICKS)
+    await asyncio.sleep(bench.plan.settling)
+    after, held = process.resident_bytes(), bench.plan.held
+    each, most = (opened[0] - idle) / KIB / held, held / max(shares[0], 1 / TICKS)
+    return idle / MIB, opened[0] / MIB, each, after / MIB, after / idle, most
 
 
 async def near(bench: Bench, target: Target) -> tuple[float, ...]:
@@ -125,6 +127,8 @@ SCENARIOS = (
             Measure("idle, MiB", 1, more_is_better=False),
             Measure("with open streams, MiB", 1, more_is_better=False),
             Measure("an open stream, KiB", 1, more_is_better=False),
+            Measure("after the streams, MiB", 1, more_is_better=False),
+            Measure("after the streams, share of idle", 2, more_is_better=False),
             Measure("streams that a core would hold", 0),
         ),
         memory,
