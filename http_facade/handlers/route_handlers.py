@@ -155,6 +155,7 @@ class Generate:
                         await events.write(frames)
                     else:
                         await events.begin(response_headers(call.initial), frames)
+                    del message, frames  # until the next ones, which may take hours
                 if not exchange.is_begun:
                     raise UmgError(pb.ERROR_REASON_UPSTREAM_CUT, "the provider's stream ended before it began")
                 await encoded.close(events.write_large)

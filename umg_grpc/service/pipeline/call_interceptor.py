@@ -118,6 +118,7 @@ class CallInterceptor(Interceptor):
                                 await context.send_initial_metadata(call.metadata)
                             sent = True
                         yield message
+                        del message  # until the next one, which may take hours
             except Exception as error:
                 failure = _failure(error, call)
             except (asyncio.CancelledError, GeneratorExit) as end:

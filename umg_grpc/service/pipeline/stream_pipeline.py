@@ -84,10 +84,13 @@ class StreamPipeline(
                                     if (now := streamed.feed(each)) is True or (now is not False and await now):
                                         is_sent = attempts.output_sent = True
                                         yield each
+                                    del each
+                                del early  # as each message that was sent, since the next one may take hours
                                 async for each in messages:
                                     if (now := streamed.feed(each)) is True or (now is not False and await now):
                                         is_sent = attempts.output_sent = True
                                         yield each
+                                    del each
                             except StreamEndedError:
                                 await messages.aclose()  # stops the provider
                             for each in await streamed.close():

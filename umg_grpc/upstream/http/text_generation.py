@@ -211,6 +211,7 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
                     yield message
                 if decoder.done:
                     break
+                del chunk, message  # the next ones may take hours
                 chunk = await exchange.read()
             if (message := guarded(decoder.close)) is not None:
                 yield message
