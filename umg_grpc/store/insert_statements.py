@@ -26,6 +26,19 @@ def rows_of(
     return f"{head} {expanded}", (msgspec.json.encode(rows).decode(),)
 
 
+def in_one_statement(statements: Sequence[tuple[str, tuple[object, ...]]]) -> tuple[str, tuple[object, ...]]:
+    """Return a statement of PostgreSQL that executes statements of different tables, and its parameters. Each by itself
+    is a round trip, and more work for the drivers than for the database.
+    """
+    (first, parameters), *others = statements
+    # PostgreSQL executes the statement itself, then its parts from the last to the first: in the order of versions that
+    # sent one statement after the other, so that none waits for another one
+    others.reverse()
+    parts = ", ".join(f"part_{number} AS ({statement})" for number, (statement, _) in enumerate(others))
+    values = (*chain.from_iterable(given for _, given in others), *parameters)
+    return (f"WITH {parts} {first}" if parts else first), values
+
+
 @cache
 def _texts_of(table: Table, columns: tuple[str, ...]) -> tuple[str, str]:
     """Return the beginning of an INSERT statement, and the query of PostgreSQL that expands a JSON array of rows. Rows

@@ -21,7 +21,7 @@ from umg_grpc.base.time_units import time_of
 from umg_grpc.store.budget_accounts import Charge, LeaseId, lock_accounts, settle
 from umg_grpc.store.database import Store, repeated
 from umg_grpc.store.database_constants import SQLITE_KIND
-from umg_grpc.store.insert_statements import rows_of
+from umg_grpc.store.insert_statements import in_one_statement, rows_of
 from umg_grpc.store.repeated_background_tasks import reason_of
 from umg_grpc.store.row_upserts import batches
 from umg_grpc.store.sqlite_connection import run_in_thread
@@ -325,8 +325,8 @@ async def insert_rows(session: AsyncSession, rows: list[Row]) -> list[Row]:
     statement = f"{insert} ON CONFLICT DO NOTHING RETURNING record_id"
     inserted = {*(await connection.exec_driver_sql(statement, parameters)).scalars()}
     rows = [row for row in rows if row[_ID] in inserted]
-    for upsert in upserts_of(dialect, _sums_of(rows)):
-        await connection.exec_driver_sql(*upsert)
+    if rows:
+        await connection.exec_driver_sql(*in_one_statement([*upserts_of(dialect, _sums_of(rows))]))
     return rows
 
 
