@@ -7,6 +7,7 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
+from umg_grpc.base.batch_threads import batch_threads
 from umg_grpc.base.inprocess_channel import HandlerTable, InProcessServer
 from umg_grpc.process.service_factory import SERVICE_NAMES, Service
 from umg_grpc.store.repeated_background_tasks import Background
@@ -52,12 +53,13 @@ class GrpcFace:
         health_servicer = health.aio.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(health_servicer, methods)
         reflection.enable_server_reflection([*SERVICE_NAMES, health.SERVICE_NAME, reflection.SERVICE_NAME], methods)
-        server = grpc.aio.server(handlers=[HandlerTable(methods)], options=_options(message_limit, share_port))
         try:
-            if credentials is None:
-                port = server.add_insecure_port(address)
-            else:
-                port = server.add_secure_port(address, credentials)
+            with batch_threads():
+                server = grpc.aio.server(handlers=[HandlerTable(methods)], options=_options(message_limit, share_port))
+                if credentials is None:
+                    port = server.add_insecure_port(address)
+                else:
+                    port = server.add_secure_port(address, credentials)
         except RuntimeError as error:
             reason = str(error).partition("; set GRPC_VERBOSITY")[0]
             raise OSError(f"cannot listen on {address} for gRPC: {reason}") from None
@@ -65,7 +67,8 @@ class GrpcFace:
 
     async def start(self) -> None:
         """Start to serve calls."""
-        await self._server.start()
+        with batch_threads():
+            await self._server.start()
         await self._report()
         self._watch = Background("reporting gRPC health", self._check, every=CHECK_SECONDS)
         self._watch.wake()
