@@ -17,6 +17,8 @@ from bench.report import table
 from bench.scenarios import Measure, Scenario, answer_rates
 
 ONE, SEVERAL = "one", "several"
+CONNECTIONS = 64
+"""Connections of each worker, over which the kernel distributes them."""
 ANYWHERE = Cores(None, None)
 PLAN = Plan(rounds=7, seconds=3.0, warmup=1.0, held=0)
 QUICK = Plan(rounds=1, seconds=0.1, warmup=0.1, held=0)
@@ -35,26 +37,26 @@ class Row:
     spread: tuple[float, float]
 
 
-async def calls(bench: Bench, target: Target) -> tuple[float, ...]:
-    """Measure small calls of 64 connections, which the kernel distributes over the workers."""
-    return await answer_rates(bench, target, chat_bodies.SMALL, 64)
+def loads(workers: int) -> tuple[Scenario, ...]:
+    """Return the loads of one worker and of `workers`, with the same number of connections for each worker."""
+    connections = {ONE: CONNECTIONS, SEVERAL: CONNECTIONS * workers}
 
+    async def calls(bench: Bench, target: Target) -> tuple[float, ...]:
+        return await answer_rates(bench, target, chat_bodies.SMALL, connections[target.name])
 
-async def chunks(bench: Bench, target: Target) -> tuple[float, ...]:
-    """Measure streams that the provider sends at once, of 64 connections."""
-    most = await bench.put(target, chat_bodies.BURST, 64)
-    return most.report.window_chunks / most.report.window_seconds, most.report.window_chunks / most.cpu_seconds
+    async def chunks(bench: Bench, target: Target) -> tuple[float, ...]:
+        most = await bench.put(target, chat_bodies.BURST, connections[target.name])
+        return most.report.window_chunks / most.report.window_seconds, most.report.window_chunks / most.cpu_seconds
 
-
-SCENARIOS = (
-    Scenario("small", (Measure("requests/s", 0), Measure("requests per CPU second", 0)), calls),
-    Scenario("stream", (Measure("chunks/s", 0), Measure("chunks per CPU second", 0)), chunks),
-)
+    return (
+        Scenario("small", (Measure("requests/s", 0), Measure("requests per CPU second", 0)), calls),
+        Scenario("stream", (Measure("chunks/s", 0), Measure("chunks per CPU second", 0)), chunks),
+    )
 
 
 def rows(results: Sequence[Result]) -> Iterator[Row]:
     """Yield the rows of the table."""
-    for scenario in SCENARIOS:
+    for scenario in dict.fromkeys(each.scenario for each in results):
         for position, measure in enumerate(scenario.measures):
             one, several = (
                 [each.figures[position] for each in results if each.scenario is scenario and each.target == target]
@@ -93,7 +95,7 @@ def main() -> int:
     builds = Builds((Build(ONE), Build(SEVERAL, workers=arguments.workers)))
 
     async def measured() -> None:
-        print(as_table([*rows(await run(plan, SCENARIOS, ANYWHERE, print_progress, builds))]))
+        print(as_table([*rows(await run(plan, loads(arguments.workers), ANYWHERE, print_progress, builds))]))
 
     return run_to_end(measured)
 

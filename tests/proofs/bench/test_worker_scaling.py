@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.benchmark_rounds import Result
-from bench.worker_scaling import ONE, SCENARIOS, SEVERAL, Row, as_table, rows
+from bench.worker_scaling import ONE, SEVERAL, Row, as_table, loads, rows
 
 ROOT = Path(__file__).parents[3]
 
@@ -23,7 +23,7 @@ def test_calls_and_streams_of_both_are_measured() -> None:
 
 
 def test_a_ratio_is_the_median_of_those_of_the_rounds() -> None:
-    small, stream = SCENARIOS
+    small, stream = loads(2)
     rounds = [(100.0, 150.0), (100.0, 190.0), (200.0, 360.0)]
     results = [
         Result(scenario, number, target, (figure, 2 * figure), 1, ())
