@@ -60,20 +60,6 @@ def _litellm_config(places: Places) -> object:
 
 PEERS = (
     Peer(
-        name="litellm",
-        title="LiteLLM",
-        version="1.108.7",
-        distribution="litellm[proxy]",
-        arguments=lambda places: (
-            *("--config", str(places.config), "--host", "127.0.0.1", "--port", str(places.port)),
-            *("--num_workers", "1"),
-        ),
-        config=_litellm_config,
-        # the settings for production of its documents, and no list of prices from the network
-        environment={"LITELLM_MODE": "PRODUCTION", "LITELLM_LOG": "ERROR", "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
-        credential=KEY,
-    ),
-    Peer(
         name="smg",
         title="smg",
         version="1.13.0",
@@ -86,6 +72,20 @@ PEERS = (
         config=lambda _: None,
         environment={"TOKIO_WORKER_THREADS": "1"},  # as many as it has cores
         credential="smg",  # which it passes on
+    ),
+    Peer(
+        name="litellm",
+        title="LiteLLM",
+        version="1.108.7",
+        distribution="litellm[proxy]",
+        arguments=lambda places: (
+            *("--config", str(places.config), "--host", "127.0.0.1", "--port", str(places.port)),
+            *("--num_workers", "1"),
+        ),
+        config=_litellm_config,
+        # the settings for production of its documents, and no list of prices from the network
+        environment={"LITELLM_MODE": "PRODUCTION", "LITELLM_LOG": "ERROR", "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
+        credential=KEY,
     ),
 )
 

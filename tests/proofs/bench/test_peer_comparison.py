@@ -1,15 +1,17 @@
 """Comparison with other gateways: its table, the page that has it, and a run without a peer. No time is measured."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from bench.peer_comparison import COMPARED, LINES, Figures, Run, read, table, write_table
+from bench.peer_comparison import COMPARED, FIGURES, LINES, PAGE, TITLES, Figures, Run, read, table, write_table
+from bench.peers import PEERS
 
 ROOT = Path(__file__).parents[3]
-TITLES = {"pass-through": "pass-through", "gateway": "this gateway", "other": "other 1.0"}
+NAMES = {"pass-through": "pass-through", "gateway": "this gateway", "other": "other 1.0"}
 
 
 def run(target: str, number: int, rate: float, **more: list[float] | str) -> Run:
@@ -20,7 +22,7 @@ def run(target: str, number: int, rate: float, **more: list[float] | str) -> Run
 
 
 def figures_of(*runs: Run) -> Figures:
-    return Figures("2030-01-31", {"cpu": "a CPU"}, {"rounds": 3}, TITLES, [*runs])
+    return Figures("2030-01-31", {"cpu": "a CPU"}, {"rounds": 3}, NAMES, [*runs])
 
 
 def cells(figures: Figures, title: str) -> list[str]:
@@ -47,11 +49,18 @@ def test_a_scenario_that_a_peer_fails_has_the_reason_in_place_of_a_figure() -> N
 
 
 def test_the_table_is_written_between_the_marks_of_the_page(tmp_path: Path) -> None:
-    page, figures = tmp_path / "page.md", figures_of(*(run(target, 1, 3.0) for target in TITLES))
+    page, figures = tmp_path / "page.md", figures_of(*(run(target, 1, 3.0) for target in NAMES))
     page.write_text("before\n<!-- figures of bench/peers.json -->\nold\n<!-- end -->\nafter\n")
     write_table(figures, page)
     assert page.read_text() == f"before\n<!-- figures of bench/peers.json -->\n{table(figures)}\n<!-- end -->\nafter\n"
     assert len(table(figures).splitlines()) == 2 + len(LINES)
+
+
+def test_the_readme_has_the_table_of_the_file_and_the_versions_that_were_measured() -> None:
+    figures, page = read(FIGURES), PAGE.read_text(encoding="utf-8")
+    assert f"<!-- figures of bench/peers.json -->\n{table(figures)}\n<!-- end -->\n" in page, "run `make peers`"
+    assert figures.titles.items() <= TITLES.items()
+    assert all(re.search(rf"\b{peer.title}\b\S* {re.escape(peer.version)}[,; ]", page) for peer in PEERS)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the benchmark reads /proc")
