@@ -110,9 +110,12 @@ def line_logger(event: str) -> Callable[[msgspec.Struct], None]:
     if not logger.is_enabled_for(logging.INFO):
         return lambda _: None
     encode, now, name = msgspec.json.Encoder().encode, Timestamper().now, msgspec.json.encode(event)
+    time_text, begin = "", b""
 
     def log(line: msgspec.Struct) -> None:
-        begin = b'{"timestamp":"%b","level":"info","event":%b,' % (now().encode(), name)
+        nonlocal time_text, begin
+        if (text := now()) is not time_text:
+            time_text, begin = text, b'{"timestamp":"%b","level":"info","event":%b,' % (text.encode(), name)
         writer.add(begin, _visible(encode(line)[1:]), b"\n")
 
     return log
@@ -128,11 +131,11 @@ class StdlibLogHandler(logging.Handler):
 
 
 class Timestamper:
-    """structlog processor that adds the time in UTC with milliseconds; it caches the part up to the second."""
+    """structlog processor that adds the time in UTC with milliseconds, in which a busy process has several lines."""
 
     def __init__(self) -> None:
-        self._second = -1
-        self._text = ""
+        self._milliseconds = self._second = -1
+        self._date = self._text = ""
 
     def __call__(self, _: WrappedLogger, __: str, event: EventDict) -> EventDict:
         event["timestamp"] = self.now()
@@ -140,11 +143,13 @@ class Timestamper:
 
     def now(self) -> str:
         """Return the current time, for example `2026-01-31T12:00:00.123Z`."""
-        now = time.time()
-        second = int(now)
-        if second != self._second:
-            self._second, self._text = second, time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
-        return f"{self._text}.{int((now - second) * 1000):03d}Z"
+        milliseconds = time.time_ns() // 1_000_000
+        if milliseconds != self._milliseconds:
+            second, rest = divmod(milliseconds, 1000)
+            if second != self._second:
+                self._date, self._second = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second)), second
+            self._text, self._milliseconds = f"{self._date}.{rest:03d}Z", milliseconds
+        return self._text
 
 
 _is_set = partial(is_not, None)
