@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TypeVar
 
 from sqlalchemy import Dialect
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from umg_grpc.store.database_constants import SQLITE_KIND
@@ -22,6 +21,8 @@ def upsert_into(row: type[RetainedRow], dialect: Dialect) -> Upsert:
     keys, names = list(table.primary_key.columns), [column.name for column in table.columns]
     changed = [column.name for column in table.columns if not column.primary_key]
     if dialect.name != SQLITE_KIND:
+        from sqlalchemy.dialects import postgresql  # here: each database takes 2 MB
+
         full = postgresql.insert(table)
         upsert = full.on_conflict_do_update(index_elements=keys, set_={name: full.excluded[name] for name in changed})
 
@@ -29,6 +30,8 @@ def upsert_into(row: type[RetainedRow], dialect: Dialect) -> Upsert:
             await connection.execute(upsert, [{name: getattr(row, name) for name in names} for row in rows])
 
         return upsert_each
+
+    from sqlalchemy.dialects import sqlite
 
     # Few statements, since Python's SQLite driver releases the GIL at each one, and in a busy process its thread waits
     # long to get it back.

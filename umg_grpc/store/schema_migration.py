@@ -1,6 +1,6 @@
 """Migration of a database to the schema of this version."""
 
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import Connection, Index, Table, inspect, text
 
 from umg_grpc.store.schema_version import NEWEST_MIGRATION, VERSION_TABLE
 from umg_grpc.store.table_definitions import Base
@@ -25,12 +25,22 @@ def migrate(connection: Connection, *, create: bool = True) -> None:
     if not create and VERSION_TABLE not in tables:
         raise NoDatabaseError
     if not tables:
+        _add_options(connection.dialect.name)
         Base.metadata.create_all(connection)
         connection.execute(text(f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"))
         insert = text(f"INSERT INTO {VERSION_TABLE} VALUES (:head)")  # noqa: S608  a name of our own
         connection.execute(insert, {"head": NEWEST_MIGRATION})
     elif VERSION_TABLE not in tables or _versions(connection) != {NEWEST_MIGRATION}:
         _upgrade(connection)
+
+
+def _add_options(kind: str) -> None:
+    """Add the options that tables and indexes have in a kind of database, which their `info` holds."""
+    for table in Base.metadata.tables.values():
+        parts: list[Table | Index] = [table, *table.indexes]
+        for part in parts:
+            if options := part.info.get(kind):
+                part.dialect_options[kind].update(options)
 
 
 def schema_of(connection: Connection) -> str:

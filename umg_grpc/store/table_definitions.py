@@ -62,6 +62,13 @@ class Base(DeclarativeBase):
     )
 
 
+def only_where(condition: str) -> dict[str, dict[str, object]]:
+    """Return the options of an index that has only the rows for which a condition holds, by the kind of database.
+    `schema_migration.migrate` reads them: as arguments of the index, they would load the modules of both kinds.
+    """
+    return {kind: {"where": text(condition)} for kind in ("sqlite", "postgresql")}
+
+
 class ApiKey(Base):
     """Table of API keys: the hash of the secret, and the settings that administrators change (`umg.v1.KeySettings`)."""
 
@@ -72,8 +79,7 @@ class ApiKey(Base):
             "uq_api_keys_live_name",
             "name",
             unique=True,
-            sqlite_where=text("revoke_time IS NULL"),
-            postgresql_where=text("revoke_time IS NULL"),
+            info=only_where("revoke_time IS NULL"),
         ),
         Index("uq_api_keys_previous_secret_hash", "previous_secret_hash", unique=True),
     )
@@ -276,9 +282,7 @@ class MediaTask(Base):
 
     __tablename__ = "media_tasks"
     __table_args__ = (
-        Index(
-            "ix_media_tasks_open", "channel", "next_poll_micros", sqlite_where=text(_OPEN), postgresql_where=text(_OPEN)
-        ),
+        Index("ix_media_tasks_open", "channel", "next_poll_micros", info=only_where(_OPEN)),
         Index("ix_media_tasks_owner", "owner", "create_micros", "task_id"),
         Index("ix_media_tasks_owner_body_hash", "owner", "body_hash"),
         Index("ix_media_tasks_expire_micros", "expire_micros"),

@@ -68,7 +68,7 @@ class UsageRow(_RecordColumns):
     __tablename__ = "call_records"
     __table_args__ = (
         Index("ix_call_records_request_id", "request_id"),
-        {"postgresql_partition_by": "RANGE (start_micros)"},
+        {"info": {"postgresql": {"partition_by": "RANGE (start_micros)"}}},
     )
 
     start_micros: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False, sort_order=-2)
@@ -119,7 +119,8 @@ def _totals(name: str, bucket: str, columns: Sequence[str], kept: timedelta | No
         # None in place of 0: it takes no space, and no time in sums. Most calls have few of the units.
         *(Column(sum_of, BigInteger, nullable=True) for sum_of in SUM_COLUMNS),
         *by_key,
-        postgresql_with={"fillfactor": 70},  # room for new versions of rows, which then need no new index entries
+        # room for new versions of rows, which then need no new index entries
+        info={"postgresql": {"with": {"fillfactor": 70}}},
     )
     return Totals(table, bucket, columns, kept)
 

@@ -4,7 +4,6 @@ from datetime import UTC, datetime
 
 import msgspec
 from sqlalchemy import select
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import SQLAlchemyError
 
 from umg_grpc.base.lazy_logger import LazyLogger
@@ -51,6 +50,8 @@ class StoredPromptTable(RetainedStore[StoredPromptRow]):
         await super().aclose()
 
     async def claim(self, owner: str, digest: bytes) -> bool:
+        from sqlalchemy.dialects import postgresql, sqlite  # here: 2 MB, and few channels store prompts
+
         table, end = StoredPromptRow, datetime.fromtimestamp(self._clock.now() + CLAIM_SECONDS, UTC)
         values = {"expire_time": end, "size_bytes": 0, "stored": b""}
         try:
