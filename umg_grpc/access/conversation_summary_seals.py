@@ -5,9 +5,10 @@ import secrets
 import zlib
 from base64 import b64decode, urlsafe_b64encode
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 SEAL_PURPOSE = b"umg summaries of conversations:"
 """Purpose from which keys are derived, so that no other use of the secret has the same key."""
@@ -31,6 +32,8 @@ class SummarySeals:
 
     def open(self, owner: str, sealed: str) -> str | None:
         """Return the summary sealed for the key `owner`; None if it was changed, or sealed by another secret."""
+        from cryptography.exceptions import InvalidTag  # here: it takes 6 MB, and few callers compact conversations
+
         try:
             data = b64decode(sealed.encode(), b"-_", validate=True)
         except ValueError:
@@ -44,5 +47,7 @@ class SummarySeals:
         return None
 
 
-def _cipher(secret: bytes, owner: str) -> AESGCM:
+def _cipher(secret: bytes, owner: str) -> "AESGCM":
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # here as in `open`
+
     return AESGCM(hmac.digest(secret, SEAL_PURPOSE + owner.encode(), "sha256"))

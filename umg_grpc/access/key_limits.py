@@ -3,6 +3,8 @@
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -11,10 +13,12 @@ from umg_grpc.access.limit_subjects import Limited
 from umg_grpc.access.per_process_limit_shares import Processes, one_process, share_alone
 from umg_grpc.access.redis_concurrency_limits import SharedConcurrencyLimits
 from umg_grpc.access.redis_token_limits import SharedTokenLimits
-from umg_grpc.access.request_rate_limits import RequestLimits
 from umg_grpc.access.token_limits import TokenReservation, TokenWindows
 from umg_grpc.store.redis_client import Redis
 from umg_grpc.wire.core.rate_limit_headers import LimitStatus, RateLimits
+
+if TYPE_CHECKING:
+    from umg_grpc.access.request_rate_limits import RequestLimits
 
 
 class TokenEstimate(msgspec.Struct, frozen=True):
@@ -35,7 +39,7 @@ class KeyLimits:
     ) -> None:
         self._now = now
         self._processes = processes
-        self._requests = RequestLimits(now, redis, processes)
+        self._redis = redis
         self._tokens = TokenWindows(now)
         self._running: dict[str, int] = {}
         self._shared_tokens = None if redis is None else SharedTokenLimits(redis, now, self._tokens.used)
@@ -52,7 +56,8 @@ class KeyLimits:
             await self._start(admission, limited.concurrent_requests)
         if limited.tokens_per_minute is not None:
             await self._reserve(admission, limited.tokens_per_minute, estimate)
-        await self._requests.admit(limited)
+        if limited.requests_per_minute is not None:
+            await self._requests.admit(limited)
 
     async def _start(self, admission: "Admission", maximum: int) -> None:
         key_id = admission.limited.limit_id
@@ -100,15 +105,23 @@ class KeyLimits:
 
     def status(self, limited: Limited) -> RateLimits:
         """Return the limits, remaining requests and remaining tokens per minute; None for an absent limit."""
-        return RateLimits(self._requests.status(limited), self._tokens_status(limited))
+        requests = self._requests.status(limited) if limited.requests_per_minute is not None else None
+        return RateLimits(requests, self._tokens_status(limited))
 
     async def aclose(self) -> None:
         """Return the requests, tokens and permits that this process has leased in Redis, within a bounded time."""
-        await self._requests.aclose()
+        if "_requests" in vars(self):
+            await self._requests.aclose()
         if self._shared_tokens is not None:
             await self._shared_tokens.aclose()
         if self._shared_running is not None:
             await self._shared_running.aclose()
+
+    @cached_property
+    def _requests(self) -> "RequestLimits":
+        from umg_grpc.access.request_rate_limits import RequestLimits  # here: its library takes 2 MB
+
+        return RequestLimits(self._now, self._redis, self._processes)
 
     def _tokens_status(self, limited: Limited) -> LimitStatus | None:
         limit = limited.tokens_per_minute

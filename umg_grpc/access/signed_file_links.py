@@ -6,8 +6,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-import jwt
-
 from umg_grpc.store.blob_store import BLOB_ID, Blob, not_found
 
 SIGNATURE_ALGORITHM = "HS256"
@@ -56,6 +54,8 @@ class FileLinks:
 
     def token_of(self, blob: Blob, *, file_name: str = "", seconds: float | None = None) -> str:
         """Return the signed token of a link to a stored file, with the parameters and the expiry of `url_of`."""
+        import jwt  # here, as below: it takes 8 MB with its library of ciphers, and few gateways store files
+
         claims = {"b": blob.id, "exp": self.expire_time_of(blob, seconds)}
         return jwt.encode({**claims, "n": file_name} if file_name else claims, self._key, SIGNATURE_ALGORITHM)
 
@@ -67,6 +67,8 @@ class FileLinks:
 
     def read(self, token: str) -> FileLink:
         """Verify a token, and return its content. Raise UmgError(OBJECT_NOT_FOUND) if it is forged or expired."""
+        import jwt
+
         try:
             if len(token) > MAX_TOKEN_CHARACTERS:
                 raise not_found()
@@ -83,6 +85,8 @@ class FileLinks:
         return FileLink(blob_id, name, end)
 
     def _key_of(self, token: str) -> bytes:
+        import jwt
+
         for key in self._accepted:
             with suppress(jwt.InvalidTokenError):
                 jwt.decode(token, key, [SIGNATURE_ALGORITHM], options={"verify_exp": False})

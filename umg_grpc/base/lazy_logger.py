@@ -1,9 +1,19 @@
 """Loggers that import structlog when they write a first line, so that commands without log lines start faster."""
 
+import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
+
+
+def import_structlog() -> None:
+    """Import structlog without rich, which takes 4 MB and which structlog uses for a traceback that no log has."""
+    has_rich = sys.modules.setdefault("rich", None) is not None  # type: ignore[arg-type]  # documented: None fails
+    import structlog  # noqa: F401
+
+    if not has_rich:
+        del sys.modules["rich"]
 
 
 class LazyLogger:

@@ -87,6 +87,9 @@ def serve(
     ] = None,  # passed to workers instead of the address in the config
 ) -> None:
     """Serve HTTP and gRPC until SIGTERM or Ctrl-C, which lets calls under way end first."""
+    from umg_grpc.base.lazy_logger import import_structlog
+
+    import_structlog()  # before the modules that import it themselves
     from umg_grpc.config import Address
     from umg_grpc.process.config_loading import FROM_ENVIRONMENT, load
     from umg_grpc.process.gateway_processes import run

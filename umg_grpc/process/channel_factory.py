@@ -43,8 +43,6 @@ from umg_grpc.upstream.http.provider_endpoints import EndpointSource, ProviderEn
 from umg_grpc.upstream.http.signing import Signer
 from umg_grpc.upstream.http.signing.access_key import AccessKeySigner
 from umg_grpc.upstream.http.signing.aws import AwsSigner
-from umg_grpc.upstream.http.signing.jwt_by_secret import ShortTokenSigner
-from umg_grpc.upstream.http.signing.service_account import ServiceAccountSigner
 from umg_grpc.upstream.http.signing.token_command import CommandSigner
 from umg_grpc.upstream.http.text_generation import HttpText
 from umg_grpc.upstream.http.unary_upstreams import unary_upstream
@@ -229,6 +227,8 @@ class ChannelFactory:
     def _of_account(
         self, channel: Channel, file: str, scope: str, tls: ssl.SSLContext | None, proxies: ProxyRules
     ) -> ProviderEndpoint:
+        from umg_grpc.upstream.http.signing.service_account import ServiceAccountSigner  # here: it takes 8 MB
+
         account = service_account(channel, file)
         proxy = proxy_url(channel, proxies, account.token_uri)
         signer = ServiceAccountSigner(account, self._client, scope=scope, proxy=proxy, tls=tls)
@@ -302,6 +302,8 @@ def _token_endpoint(channel: Channel, key: str) -> ProviderEndpoint:
     """Return the channel's address with an API key or, for an access key (`ID:SECRET`), a signer that makes tokens."""
     if ":" not in key:
         return _endpoint(channel, BearerAuth(), key)
+    from umg_grpc.upstream.http.signing.jwt_by_secret import ShortTokenSigner  # here: it takes 8 MB
+
     video = _first_in(VIDEO_PROTOCOLS, channel)
     paths = VIDEO_PROTOCOLS[video].token_paths if video is not None else ""
     prefix = channel.address(video) + paths if video is not None and paths else ""

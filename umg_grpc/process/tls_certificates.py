@@ -6,16 +6,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import grpc
 import structlog
-from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Tls
 from umg_grpc.v1 import pb
+
+if TYPE_CHECKING:
+    from cryptography import x509
 
 POLL_SECONDS = 1.0
 """Interval of the reads of the files. A notification by the system would miss changes on network filesystems."""
@@ -186,13 +187,18 @@ def _read(key: str, path: str) -> bytes:
         raise _error(key, path, f"cannot be read: {error.strerror or error}") from None
 
 
-def _certificates(key: str, path: str, content: bytes) -> list[x509.Certificate]:
+def _certificates(key: str, path: str, content: bytes) -> "list[x509.Certificate]":
+    from cryptography import x509  # here, as in `_check_key`: it takes 6 MB, and only listeners with TLS need it
+
     with suppress(ValueError):
         return x509.load_pem_x509_certificates(content)
     raise _error(key, path, "has no valid certificate in PEM format (`-----BEGIN CERTIFICATE-----`)")
 
 
-def _check_key(tls: Tls, content: bytes, certificate: x509.Certificate) -> None:
+def _check_key(tls: Tls, content: bytes, certificate: "x509.Certificate") -> None:
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
     try:
         key = load_pem_private_key(content, None)
     except TypeError:

@@ -3,15 +3,18 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
 
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
-from protovalidate import Validator, Violation
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import invalid
+
+if TYPE_CHECKING:
+    from protovalidate import Validator, Violation
 
 MISSING_RULES = frozenset({"required", "string.min_len", "bytes.min_len", "repeated.min_items"})
 
@@ -22,15 +25,20 @@ SECOND_NANOS = 10**9
 
 TIME_TYPES = frozenset({"google.protobuf.Timestamp", "google.protobuf.Duration"})
 
-_validator = Validator()
-
 
 def check(message: Message) -> None:
     """Check a message by the rules in the .proto files. Raise UmgError with the path of the first invalid field."""
     _check_times(message, _time_fields(message.DESCRIPTOR), "")  # first: the rules compare times
-    violations = _validator.collect_violations(message, fail_fast=True)
+    violations = _validator().collect_violations(message, fail_fast=True)
     if violations:
         raise _error(violations[0], message)
+
+
+@cache
+def _validator() -> "Validator":
+    from protovalidate import Validator  # here: it takes 10 MB, and bodies of HTTP callers have been checked by codecs
+
+    return Validator()
 
 
 @dataclass(frozen=True)
@@ -79,7 +87,7 @@ def _is_duration(seconds: int, nanos: int) -> bool:
     return is_bounded and (not seconds or not nanos or (seconds < 0) == (nanos < 0))
 
 
-def _error(violation: Violation, message: Message) -> UmgError:
+def _error(violation: "Violation", message: Message) -> UmgError:
     proto = violation.proto
     rule_id, text = proto.rule_id, proto.message
     path = ""
