@@ -1,4 +1,5 @@
-"""Command `python -m bench.call_counts`: counts the functions and bytecodes of the gateway's own code for single calls.
+"""Command `python -m bench.call_counts`: counts the functions and bytecodes of the gateway's own code for single calls,
+and the memory blocks that Python allocates for them, libraries included.
 
 Unlike times the counts depend neither on the machine nor on its load. `--check` compares them with those in
 `call_counts.json` for this version of Python, and fails where a call takes more than `TOLERANCE` more; `--write` writes
@@ -12,6 +13,7 @@ import os
 import re
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import time
@@ -34,6 +36,8 @@ ROOT = Path(__file__).parents[1]
 COUNTED = re.compile(rf"{re.escape(str(ROOT))}/(?:umg_grpc/(?!store/)|http_facade/|gen/)")
 """Files whose code counts."""
 FILE = Path(__file__).with_suffix(".json")
+ALLOCATION_COUNTER = FILE.with_name("allocation_counter.c")
+COMPILER = ("cc", "-O2", "-shared", "-fPIC")
 VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 TOLERANCE = 0.03
 WARM_UP = 3
@@ -43,10 +47,16 @@ ANSWER_SECONDS = 60.0
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """Functions (calls and resumptions of coroutines in Python) and bytecodes of one call."""
+    """Functions (calls and resumptions of coroutines in Python), bytecodes and allocated memory blocks of one call."""
 
     functions: int
     bytecodes: int
+    allocations: int
+
+
+KINDS = tuple(field.name for field in msgspec.structs.fields(Counts))
+JUDGED_KINDS = ("functions", "bytecodes")
+"""Counts that a change must not increase. Allocations also depend on work in the background."""
 
 
 class Call(NamedTuple):
@@ -86,17 +96,25 @@ async def measure(counted: Iterable[Call]) -> dict[str, Counts]:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="counts-")))
         upstream = await stack.enter_async_context(fake_upstream(Cores(None, None), folder))
         config = write_config(upstream, folder / "gateway", "counted", local=False)
+        library = str(await asyncio.to_thread(compiled_counter, folder))
         address = str(folder / "counts")
         receiver = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
         receiver.bind(address)
         receiver.settimeout(ANSWER_SECONDS)
-        command = [sys.executable, "-m", "bench.counted_gateway", address, "serve", "--config", str(config)]
+        command = [sys.executable, "-m", "bench.counted_gateway", address, library, "serve", "--config", str(config)]
         command += ["--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--data", str(folder / "gateway" / "data")]
         gateway = await stack.enter_async_context(started("gateway", command, None, folder, {"UMG_API_KEY": KEY}))
         ports = await gateway.ports(ADDRESS, GRPC_ADDRESS)
         client = stack.enter_context(closing(Client(*ports)))
         counter = Counter(gateway.session, receiver)
         return {call.name: await asyncio.to_thread(counter.counts, call, client.calling(call)) for call in counted}
+
+
+def compiled_counter(folder: Path) -> Path:
+    """Return the shared library of `allocation_counter.c`, compiled in a folder."""
+    library = folder / "allocation_counter.so"
+    subprocess.run([*COMPILER, "-o", library, ALLOCATION_COUNTER], check=True)
+    return library
 
 
 class Client:
@@ -148,7 +166,8 @@ class Counter:
             make()
         time.sleep(SETTLING_SECONDS)
         functions = self._count(signal.SIGUSR1, make, call.functions)
-        return Counts(functions, self._count(signal.SIGUSR2, make, call.bytecodes))
+        bytecodes = self._count(signal.SIGUSR2, make, call.bytecodes)
+        return Counts(functions, bytecodes, self._count(signal.SIGPROF, make, call.functions))
 
     def _count(self, number: signal.Signals, make: Callable[[], None], times: int) -> int:
         os.kill(self._process, number)
@@ -158,19 +177,22 @@ class Counter:
         time.sleep(SETTLING_SECONDS)
         os.kill(self._process, number)
         counted = msgspec.json.decode(self._receiver.recv(1 << 20), type=dict[str, int])
-        return round(sum(count for file, count in counted.items() if COUNTED.match(file)) / times)
+        return round(sum(count for file, count in counted.items() if not file or COUNTED.match(file)) / times)
 
 
 def table(found: Mapping[str, Counts], known: Mapping[str, Counts]) -> str:
     """Return the counts as a Markdown table, beside the known counts."""
     rows = [
-        f"| call | functions, Python {VERSION} | written down | bytecodes | written down |",
-        "|---|--:|--:|--:|--:|",
+        f"Python {VERSION}",
+        "",
+        f"| call | {' | '.join(f'{kind} | written down' for kind in KINDS)} |",
+        f"|---|{'--:|' * 2 * len(KINDS)}",
     ]
     for name, counts in found.items():
         then = known.get(name)
-        noted = ("-", "-") if then is None else (f"{then.functions:,}", f"{then.bytecodes:,}")
-        rows.append(f"| {name} | {counts.functions:,} | {noted[0]} | {counts.bytecodes:,} | {noted[1]} |")
+        pairs = ((getattr(counts, kind), None if then is None else getattr(then, kind)) for kind in KINDS)
+        cells = (f"{now:,} | {'-' if noted is None else f'{noted:,}'}" for now, noted in pairs)
+        rows.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(rows)
 
 
@@ -178,10 +200,8 @@ def exceeded(found: Mapping[str, Counts], known: Mapping[str, Counts]) -> Iterat
     """Yield a line for each call that takes more than is written down and tolerated."""
     for name, then in known.items():
         now = found[name]
-        for kind, more, less in (
-            ("functions", now.functions, then.functions),
-            ("bytecodes", now.bytecodes, then.bytecodes),
-        ):
+        for kind in JUDGED_KINDS:
+            more, less = getattr(now, kind), getattr(then, kind)
             if more > less * (1 + TOLERANCE):
                 yield f"{name}: {more:,} {kind}, {less:,} are written down in {FILE.name}"
 

@@ -1,10 +1,12 @@
-"""Gateway that counts its own work: `python -m bench.counted_gateway SOCKET ARGUMENT...` runs `umg ARGUMENT...`.
+"""Gateway that counts its own work: `python -m bench.counted_gateway SOCKET LIBRARY ARGUMENT...` is `umg ARGUMENT...`.
 
 A signal starts a count in the thread of the event loop, and the next signal ends it: SIGUSR1 counts functions, that is
-calls and resumptions of coroutines in Python, SIGUSR2 bytecodes. At the start of a count an empty datagram is sent to
-the socket at the path SOCKET, at its end the counts by file as JSON.
+calls and resumptions of coroutines in Python, SIGUSR2 bytecodes, SIGPROF the memory blocks that Python allocates. At
+the start of a count an empty datagram is sent to the socket at the path SOCKET, at its end the counts by file as JSON.
+Allocations are those of all files, under the name "". LIBRARY: path of the compiled `allocation_counter.c`.
 """
 
+import ctypes
 import runpy
 import signal
 import socket
@@ -20,10 +22,13 @@ import msgspec
 class Counting:
     """Counts of the thread in which the signals arrive, by the file of the code."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, library: str) -> None:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.connect(address)
         self._counts: Counter[str] | None = None
+        self._path = library
+        self._library: ctypes.PyDLL | None = None  # loaded for the first count of allocations
+        self._allocated = 0
 
     def functions(self, _number: int, _frame: FrameType | None) -> None:
         """Start or end a count of functions."""
@@ -32,6 +37,18 @@ class Counting:
     def bytecodes(self, _number: int, _frame: FrameType | None) -> None:
         """Start or end a count of bytecodes."""
         sys.settrace(None if self._ends() else self._entered)
+
+    def allocations(self, _number: int, _frame: FrameType | None) -> None:
+        """Start or end a count of allocations."""
+        if self._library is None:
+            self._library = ctypes.PyDLL(self._path)
+            self._library.allocations.restype = ctypes.c_ulong
+            self._library.begin()
+        allocated = self._library.allocations()
+        if self._counts is not None:
+            self._counts[""] = allocated - self._allocated
+        self._ends()
+        self._allocated = self._library.allocations()
 
     def _ends(self) -> bool:
         counts, self._counts = self._counts, Counter() if self._counts is None else None
@@ -53,7 +70,8 @@ class Counting:
 
 
 if __name__ == "__main__":
-    counting = Counting(sys.argv.pop(1))
+    counting = Counting(sys.argv.pop(1), sys.argv.pop(1))
     signal.signal(signal.SIGUSR1, counting.functions)
     signal.signal(signal.SIGUSR2, counting.bytecodes)
+    signal.signal(signal.SIGPROF, counting.allocations)
     runpy.run_module("umg_grpc.cli", run_name="__main__")

@@ -7,7 +7,7 @@ import pytest
 from bench import call_counts
 from bench.call_counts import Counts, calls, exceeded, measure
 
-KNOWN = {"small call": Counts(200, 7000), "embedding": Counts(200, 7000)}
+KNOWN = {"small call": Counts(200, 7000, 600), "embedding": Counts(200, 7000, 600)}
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the benchmark reads /proc")
 
@@ -15,11 +15,11 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the benchmark r
 @pytest.mark.parametrize(
     ("counts", "lines"),
     [
-        (Counts(200, 7000), []),
-        (Counts(206, 7210), []),
-        (Counts(100, 3000), []),
-        (Counts(207, 7000), ["small call: 207 functions, 200 are written down in call_counts.json"]),
-        (Counts(200, 7211), ["small call: 7,211 bytecodes, 7,000 are written down in call_counts.json"]),
+        (Counts(200, 7000, 600), []),
+        (Counts(206, 7210, 900), []),
+        (Counts(100, 3000, 600), []),
+        (Counts(207, 7000, 600), ["small call: 207 functions, 200 are written down in call_counts.json"]),
+        (Counts(200, 7211, 600), ["small call: 7,211 bytecodes, 7,000 are written down in call_counts.json"]),
     ],
 )
 def test_a_call_with_more_work_than_tolerated_is_named(counts: Counts, lines: list[str]) -> None:
@@ -27,9 +27,9 @@ def test_a_call_with_more_work_than_tolerated_is_named(counts: Counts, lines: li
 
 
 def test_the_counts_of_a_new_call_are_shown_before_they_are_written_down() -> None:
-    shown = call_counts.table({"small call": Counts(201, 7001), "new": Counts(1, 2000)}, KNOWN)
-    assert "| small call | 201 | 200 | 7,001 | 7,000 |" in shown
-    assert "| new | 1 | - | 2,000 | - |" in shown
+    shown = call_counts.table({"small call": Counts(201, 7001, 601), "new": Counts(1, 2000, 3)}, KNOWN)
+    assert "| small call | 201 | 200 | 7,001 | 7,000 | 601 | 600 |" in shown
+    assert "| new | 1 | - | 2,000 | - | 3 | - |" in shown
 
 
 async def test_a_repeated_count_is_the_same() -> None:
@@ -39,9 +39,13 @@ async def test_a_repeated_count_is_the_same() -> None:
     first, second = await measure(counted), await measure(counted)
     assert list(first) == [call.name for call in counted]
     assert min(each.functions for each in first.values()) > 50
+    assert min(each.allocations for each in first.values()) > 100
     assert not list(
         exceeded(
             first,
-            {name: Counts(round(each.functions * 1.02), round(each.bytecodes * 1.02)) for name, each in second.items()},
+            {
+                name: Counts(round(each.functions * 1.02), round(each.bytecodes * 1.02), 0)
+                for name, each in second.items()
+            },
         )
     )
