@@ -1,5 +1,5 @@
 """Command `python -m bench.call_counts`: counts the functions and bytecodes of the gateway's own code for single calls,
-and the memory blocks that Python allocates for them, libraries included.
+the memory blocks that Python allocates for them, libraries included, and the longest time of one on the event loop.
 
 Unlike times the counts depend neither on the machine nor on its load. `--check` compares them with those in
 `call_counts.json` for this version of Python, and fails where a call takes more than `TOLERANCE` more; `--write` writes
@@ -46,15 +46,17 @@ SETTLING_SECONDS = 0.15
 ANSWER_SECONDS = 60.0
 
 
-class Counts(msgspec.Struct, frozen=True):
+class Counts(msgspec.Struct, frozen=True, omit_defaults=True):
     """Functions (calls and resumptions of coroutines in Python), bytecodes and allocated memory blocks of one call."""
 
     functions: int
     bytecodes: int
     allocations: int
+    longest_turn_micros: int = 0
+    """Longest processor time for which one of the calls held the event loop; 0 if written down."""
 
 
-KINDS = tuple(field.name for field in msgspec.structs.fields(Counts))
+KINDS = ("functions", "bytecodes", "allocations")
 JUDGED_KINDS = ("functions", "bytecodes")
 """Counts that a change must not increase. Allocations also depend on work in the background."""
 
@@ -165,9 +167,11 @@ class Counter:
         for _ in range(WARM_UP):
             make()
         time.sleep(SETTLING_SECONDS)
-        functions = self._count(signal.SIGUSR1, make, call.functions)
-        bytecodes = self._count(signal.SIGUSR2, make, call.bytecodes)
-        return Counts(functions, bytecodes, self._count(signal.SIGPROF, make, call.functions))
+        functions = self._count(signal.SIGUSR1, make, call.functions) / call.functions
+        bytecodes = self._count(signal.SIGUSR2, make, call.bytecodes) / call.bytecodes
+        allocations = self._count(signal.SIGPROF, make, call.functions) / call.functions
+        longest = self._count(signal.SIGALRM, make, call.functions)
+        return Counts(round(functions), round(bytecodes), round(allocations), longest)
 
     def _count(self, number: signal.Signals, make: Callable[[], None], times: int) -> int:
         os.kill(self._process, number)
@@ -177,7 +181,7 @@ class Counter:
         time.sleep(SETTLING_SECONDS)
         os.kill(self._process, number)
         counted = msgspec.json.decode(self._receiver.recv(1 << 20), type=dict[str, int])
-        return round(sum(count for file, count in counted.items() if not file or COUNTED.match(file)) / times)
+        return sum(count for file, count in counted.items() if not file or COUNTED.match(file))
 
 
 def table(found: Mapping[str, Counts], known: Mapping[str, Counts]) -> str:
@@ -185,14 +189,14 @@ def table(found: Mapping[str, Counts], known: Mapping[str, Counts]) -> str:
     rows = [
         f"Python {VERSION}",
         "",
-        f"| call | {' | '.join(f'{kind} | written down' for kind in KINDS)} |",
-        f"|---|{'--:|' * 2 * len(KINDS)}",
+        f"| call | {' | '.join(f'{kind} | written down' for kind in KINDS)} | longest turn, us |",
+        f"|---|{'--:|' * (2 * len(KINDS) + 1)}",
     ]
     for name, counts in found.items():
         then = known.get(name)
         pairs = ((getattr(counts, kind), None if then is None else getattr(then, kind)) for kind in KINDS)
         cells = (f"{now:,} | {'-' if noted is None else f'{noted:,}'}" for now, noted in pairs)
-        rows.append(f"| {name} | {' | '.join(cells)} |")
+        rows.append(f"| {name} | {' | '.join(cells)} | {counts.longest_turn_micros:,} |")
     return "\n".join(rows)
 
 
@@ -215,7 +219,8 @@ async def run(arguments: argparse.Namespace) -> None:
     found = await measure(calls())
     print(table(found, written.get(VERSION, {})))
     if arguments.write:
-        text = msgspec.json.encode({**written, VERSION: found}, order="sorted")
+        kept = {name: msgspec.structs.replace(counts, longest_turn_micros=0) for name, counts in found.items()}
+        text = msgspec.json.encode({**written, VERSION: kept}, order="sorted")
         FILE.write_bytes(msgspec.json.format(text, indent=1) + b"\n")
     elif arguments.check and (lines := list(exceeded(found, written[VERSION]))):
         hint = "make the calls cheaper, or write the counts down with the reason: python -m bench.call_counts --write"

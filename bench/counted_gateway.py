@@ -3,14 +3,19 @@
 A signal starts a count in the thread of the event loop, and the next signal ends it: SIGUSR1 counts functions, that is
 calls and resumptions of coroutines in Python, SIGUSR2 bytecodes, SIGPROF the memory blocks that Python allocates. At
 the start of a count an empty datagram is sent to the socket at the path SOCKET, at its end the counts by file as JSON.
-Allocations are those of all files, under the name "". LIBRARY: path of the compiled `allocation_counter.c`.
+Allocations are those of all files, under the name "". SIGALRM measures, under the same name, the longest turn of the
+event loop: the microseconds of processor time for which it held up all other calls.
+
+LIBRARY is the path of the compiled `allocation_counter.c`.
 """
 
+import asyncio
 import ctypes
 import runpy
 import signal
 import socket
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable
 from types import FrameType
@@ -29,6 +34,7 @@ class Counting:
         self._path = library
         self._library: ctypes.PyDLL | None = None  # loaded for the first count of allocations
         self._allocated = 0
+        self._turn_began = 0.0
 
     def functions(self, _number: int, _frame: FrameType | None) -> None:
         """Start or end a count of functions."""
@@ -49,6 +55,18 @@ class Counting:
             self._counts[""] = allocated - self._allocated
         self._ends()
         self._allocated = self._library.allocations()
+
+    def turns(self, _number: int, _frame: FrameType | None) -> None:
+        """Start or end the measurement of the longest turn of the event loop."""
+        if not self._ends():
+            self._turn_began = time.thread_time()
+            self._note_turn(asyncio.get_running_loop())
+
+    def _note_turn(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._counts is not None:
+            began, self._turn_began = self._turn_began, time.thread_time()
+            self._counts[""] = max(self._counts[""], round((self._turn_began - began) * 1e6))
+            loop.call_soon(self._note_turn, loop)
 
     def _ends(self) -> bool:
         counts, self._counts = self._counts, Counter() if self._counts is None else None
@@ -74,4 +92,5 @@ if __name__ == "__main__":
     signal.signal(signal.SIGUSR1, counting.functions)
     signal.signal(signal.SIGUSR2, counting.bytecodes)
     signal.signal(signal.SIGPROF, counting.allocations)
+    signal.signal(signal.SIGALRM, counting.turns)
     runpy.run_module("umg_grpc.cli", run_name="__main__")
