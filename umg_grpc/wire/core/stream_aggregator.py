@@ -13,8 +13,8 @@ from umg_grpc.wire.text_format_interface import TextProviderFormat
 
 ENVELOPE_EVENTS = frozenset({"started", "usage", "finished"})
 """Events that are aggregated even after the size limit was reached."""
-BLOCK_BYTES = 16 << 10
-"""Bytes of messages that are read at once: their events take many times these bytes while they are read."""
+BLOCK_BYTES = 8 << 10
+"""Bytes of messages that are read at once, in less than a millisecond."""
 MAX_SKIPPED = 100
 """Maximum number of consecutive reasoning indexes that may be skipped: providers choose them, and each costs memory."""
 
@@ -56,13 +56,13 @@ class ResponseAggregator(ABC):
 
 class StreamAggregator(ResponseAggregator):
     """Aggregator of a translated stream: joins canonical events to the response that the gateway stores and logs. It
-    keeps the bytes of messages, which become one message when they are joined, until the response is requested: that of
-    most streams never is.
+    keeps the last bytes of messages, which become one message when they are joined, until the response is requested or
+    they are a block: the response of most streams is short and never requested.
     """
 
     def __init__(self, max_bytes: int | None = None) -> None:
         self._max_bytes = max_bytes
-        self._unread: list[bytearray] = []  # messages whose events are not part of the response yet
+        self._unread = bytearray()  # messages whose events are not part of the response yet
         self._response = pb.GenerateResponse()
         self._candidates: dict[int, _CollectedCandidate] = {}
 
@@ -79,9 +79,9 @@ class StreamAggregator(ResponseAggregator):
         self._seen += len(received)
         if self._max_bytes is None or self.retained_bytes < self._max_bytes:
             self.retained_bytes += len(received)
-            if not self._unread or len(self._unread[-1]) >= BLOCK_BYTES:
-                self._unread.append(bytearray())
-            self._unread[-1] += received
+            self._unread += received
+            if len(self._unread) >= BLOCK_BYTES:
+                self._read()
             return
         self._read()
         for event in message.events:
@@ -89,9 +89,9 @@ class StreamAggregator(ResponseAggregator):
                 self._add(event)
 
     def _read(self) -> None:
-        unread, self._unread = self._unread, []
-        for block in unread:
-            self._add_all(pb.StreamGenerateResponse.FromString(bytes(block)).events)
+        if self._unread:
+            self._add_all(pb.StreamGenerateResponse.FromString(bytes(self._unread)).events)
+            self._unread.clear()
 
     def _add_all(self, events: Sequence[pb.GenerateEvent]) -> None:
         """Add events. The texts of a row of deltas, which are by far the most frequent, are joined first."""
