@@ -158,9 +158,10 @@ sbom: $(VENV)/.installed ## write the bill of materials of a release (CycloneDX)
 bench: $(VENV)/.installed ## measure against a bare pass-through, as a table (against=COMMIT: against that build)
 	$(BIN)/python -m bench $(if $(against),--against $(against)) $(bench_args)
 
-profile: $(VENV)/.profile ## show where the processor time of a call goes, and count its functions: two minutes
+profile: $(VENV)/.profile ## show where the processor time of a call goes, and count its functions: four minutes
 	$(BIN)/python -m bench.call_counts
 	$(BIN)/python -m bench.cpu_shares $(profile_args)
+	$(BIN)/python -m bench.compiled_modules
 
 usage: $(VENV)/.installed ## measure reports of usage over five million records on PostgreSQL: some minutes
 	$(BIN)/python -m tests.proofs.usage_scale $(usage_args)
