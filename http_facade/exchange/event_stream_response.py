@@ -155,6 +155,7 @@ class EventStream(msgspec.Struct, eq=False):
         self.exchange.cut_off = None
         if self.timer is not None:
             self.timer.cancel()
+            self.timer = None  # its context refers to the call, which refers to this object
         if self.encoded.reservation is not None:
             self.encoded.reservation.release()
         if kind is None:
