@@ -15,15 +15,9 @@ import tempfile
 import timeit
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import SimpleNamespace
-
-from aiohttp import HttpVersion11
 
 from bench import chat_bodies
 from bench.codec_samples import samples
-from http_facade.exchange import response_head
-from http_facade.server.request_framing import split_request
-from umg_grpc.knowledge.price_calculation import quantities_of
 from umg_grpc.service.pipeline.rate_limit_token_estimates import estimate_tokens
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import CHAT_FORMAT
@@ -31,9 +25,6 @@ from umg_grpc.wire.core import sse
 
 ROOT = Path(__file__).parents[1]
 MODULES = (
-    "http_facade/exchange/response_head.py",
-    "http_facade/server/request_framing.py",
-    "umg_grpc/knowledge/price_calculation.py",
     "umg_grpc/service/pipeline/rate_limit_token_estimates.py",
     "umg_grpc/wire/chat/decode_messages.py",
     "umg_grpc/wire/chat/passthrough_stream.py",
@@ -43,7 +34,7 @@ MODULES = (
     "umg_grpc/wire/core/sse.py",
     "umg_grpc/wire/core/stream_decoder.py",
 )
-COPIED = ("umg_grpc", "http_facade", "gen")
+COPIED = ("umg_grpc", "gen")
 REPEATS = 9
 PART_OF_AUTORANGE = 4
 
@@ -51,18 +42,8 @@ PART_OF_AUTORANGE = 4
 def works() -> Mapping[str, Callable[[], object]]:
     """Return the measured functions by name. Each spends most of its time in one of the modules."""
     body = chat_bodies.request_body(chat_bodies.SMALL)
-    head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: gateway\r\nContent-Length: %d\r\n\r\n" % len(body)
     request = CHAT_FORMAT.decode_request(body, {}).canonical
     stream = samples()["chat"].stream(100)
-    usage = pb.Usage(input_tokens=42, output_tokens=40)
-    settings = SimpleNamespace(drain=SimpleNamespace(is_announced=False))
-    exchange: object = SimpleNamespace(
-        request=SimpleNamespace(keep_alive=True, version=HttpVersion11),
-        connection=SimpleNamespace(settings=settings),
-        cors=None,
-        request_id="req_0123456789",
-    )
-    encode_head: Callable[..., object] = response_head.encode_head
 
     def passed(*reads: bytes) -> None:
         decoder = CHAT_FORMAT.passthrough_decoder(pb.GenerateRequest(model="public"))
@@ -71,10 +52,7 @@ def works() -> Mapping[str, Callable[[], object]]:
 
     return {
         "request of a chat call": lambda: CHAT_FORMAT.decode_request(body, {}),
-        "boundaries of an HTTP request": lambda: split_request(head + body),
-        "head of an HTTP response": lambda: encode_head(exchange, {"content-type": "application/json"}, 600),
         "tokens of a request, estimated": lambda: estimate_tokens(request, pb.Model()),
-        "billable quantities of a usage": lambda: quantities_of(usage),
         "events of 100 frames": lambda: list(sse.split(b"".join(stream.deltas))),
         "100 passed frames, each read alone": lambda: passed(*stream.deltas),
         "100 passed frames in one read": lambda: passed(b"".join(stream.deltas)),
@@ -108,7 +86,7 @@ def compile_copy(folder: Path) -> Path:
     for package in COPIED:
         shutil.copytree(ROOT / package, tree / package)
     command = [sys.executable, "-m", "Cython.Build.Cythonize", "--inplace", "-3", "--quiet", *MODULES]
-    quiet = {**os.environ, "CFLAGS": "-w"}  # the generated code has many warnings
+    quiet = {**os.environ, "CFLAGS": "-O3 -w"}  # the generated code has many warnings
     subprocess.run(command, cwd=tree, env=quiet, check=True, stdout=subprocess.DEVNULL)
     return tree
 
