@@ -16,7 +16,7 @@ CALLS = 10
 
 
 async def answer(request: web.Request) -> web.StreamResponse:
-    """Answer a chat request, by a stream if it asks for one, or fail if the prompt contains `fail`."""
+    """Answer a chat request, by a stream if it requests one, or fail if the prompt contains `fail`."""
     body = await request.json()
     if body.get("stream"):
         stream = web.StreamResponse(headers={"content-type": "text/event-stream"})
