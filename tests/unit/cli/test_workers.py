@@ -7,7 +7,7 @@ import signal
 import sqlite3
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -95,11 +95,15 @@ def test_workers_are_a_number_or_that_of_the_usable_cores() -> None:
     assert [worker_count(text) for text in ("1", "2", str(MAX_WORKERS), "auto")] == [1, 2, MAX_WORKERS, usable_cores()]
 
 
-async def test_automatic_workers_are_one_for_each_usable_core(tmp_path: Path) -> None:
-    config = tmp_path / "config.yaml"
+def serve_workers(folder: Path, workers: str) -> AbstractAsyncContextManager[Served]:
+    """Run a gateway with a sandbox and the value `workers` of `--workers`."""
+    config = folder / "config.yaml"
     config.write_text(SANDBOX)
-    arguments = ("--config", str(config), "--workers", "auto")
-    async with serve(tmp_path, *arguments, environment=ENVIRONMENT) as served:
+    return serve(folder, "--config", str(config), "--workers", workers, environment=ENVIRONMENT)
+
+
+async def test_automatic_workers_are_one_for_each_usable_core(tmp_path: Path) -> None:
+    async with serve_workers(tmp_path, "auto") as served:
         cores = usable_cores()
         assert served.printed(r"workers +(.*)") == f"{cores} (auto: one for each core that this process may use)"
         port = urlsplit(served.http).port
@@ -107,10 +111,7 @@ async def test_automatic_workers_are_one_for_each_usable_core(tmp_path: Path) ->
 
 
 async def test_a_stopped_worker_holds_up_no_call_of_another(tmp_path: Path) -> None:
-    config = tmp_path / "config.yaml"
-    config.write_text(SANDBOX)
-    arguments = ("--config", str(config), "--workers", "2")
-    async with serve(tmp_path, *arguments, environment=ENVIRONMENT) as served:
+    async with serve_workers(tmp_path, "2") as served:
         with _connection_of_each_worker(served) as connections:
             (stopped, waiting), (_, other) = connections.items()
             os.kill(stopped, signal.SIGSTOP)
@@ -126,10 +127,7 @@ async def test_a_stopped_worker_holds_up_no_call_of_another(tmp_path: Path) -> N
 
 async def test_calls_end_while_another_process_holds_the_write_lock_of_the_database(tmp_path: Path) -> None:
     """Hold the lock, as a worker does that is stopped within a transaction. Usage records wait in the journal."""
-    config = tmp_path / "config.yaml"
-    config.write_text(SANDBOX)
-    arguments = ("--config", str(config), "--workers", "2")
-    async with serve(tmp_path, *arguments, environment=ENVIRONMENT) as served:
+    async with serve_workers(tmp_path, "2") as served:
         with _connection_of_each_worker(served) as connections:
             with closing(sqlite3.connect(tmp_path / SQLITE_FILE, isolation_level=None)) as database:
                 database.execute("BEGIN IMMEDIATE")
