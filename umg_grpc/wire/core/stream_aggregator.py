@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Iterator, MutableSequence, Sequence
+from collections.abc import Iterable, Iterator, MutableSequence, Sequence
 from contextlib import suppress
 from typing import assert_never
 
@@ -93,13 +93,9 @@ class StreamAggregator(ResponseAggregator):
             self._add_all(pb.StreamGenerateResponse.FromString(bytes(self._unread)).events)
             self._unread.clear()
 
-    def _add_all(self, events: Sequence[pb.GenerateEvent]) -> None:
+    def _add_all(self, events: Iterable[pb.GenerateEvent]) -> None:
         """Add events. The texts of a row of deltas, which are by far the most frequent, are joined first."""
-        texts = [event.text_delta for event in events]
-        if all(texts) and len(places := {(event.candidate_index, event.part_index) for event in events}) == 1:
-            self._add_texts(places.pop(), texts)
-            return
-        texts, place = [], (0, 0)
+        texts, place = list[str](), (0, 0)
         for event in events:
             if text := event.text_delta:
                 if (here := (event.candidate_index, event.part_index)) != place:
