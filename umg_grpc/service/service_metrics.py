@@ -211,8 +211,7 @@ class Metrics:
         written = usage.cache_write_tokens + usage.long_cache_write_tokens
         self._counts[totals.USED_TOKENS, (*labels, "input", *key)] += usage.input_tokens
         self._counts[totals.PROMPT_CACHE, (*labels, "written", *key)] += written
-        for kind, amount in zip(AGENT_KINDS, (usage.input_tokens, usage.cache_read_tokens, written), strict=True):
-            self._counts[totals.AGENT_TOKENS, (call.agent or UNKNOWN_AGENT, kind)] += amount
+        _count_agent(self._counts, call.agent, (usage.input_tokens, usage.cache_read_tokens, written))
         self.count_cost(facts.channel, facts.model, owner.key_id, call.charges.micro_credits)
 
     def counter(self, name: str, help_text: str, *labels: str) -> Callable[..., None]:
@@ -290,9 +289,7 @@ class Metrics:
             counts[totals.USED_TOKENS, (channel, model, "input", *key)] += row.input_tokens
             counts[totals.USED_TOKENS, (channel, model, "output", *key)] += row.output_tokens
             if row.input_tokens:
-                tokens = row.input_tokens, row.cache_read_tokens, row.cache_written_tokens
-                for kind, amount in zip(AGENT_KINDS, tokens, strict=True):
-                    counts[totals.AGENT_TOKENS, (agent or UNKNOWN_AGENT, kind)] += amount
+                _count_agent(counts, agent, (row.input_tokens, row.cache_read_tokens, row.cache_written_tokens))
                 counts[totals.PROMPT_CACHE, (channel, model, "read", *key)] += row.cache_read_tokens
                 counts[totals.PROMPT_CACHE, (channel, model, "written", *key)] += row.cache_written_tokens
             self._totals[totals.CALL_COST].labels(channel, model, *key).inc(row.micro_credits / MICRO_CREDITS)
@@ -378,6 +375,15 @@ def _tasks() -> Values:
         return {(): len(asyncio.all_tasks())}
     except RuntimeError:  # no event loop is running
         return {(): 0}
+
+
+def _count_agent(
+    counts: defaultdict[tuple[Total, tuple[str, ...]], int], agent: str, tokens: tuple[int, int, int]
+) -> None:
+    """Add the tokens of an agent's prompts, by `AGENT_KINDS`."""
+    if tokens[0]:
+        for kind, amount in zip(AGENT_KINDS, tokens, strict=True):
+            counts[totals.AGENT_TOKENS, (agent or UNKNOWN_AGENT, kind)] += amount
 
 
 def _printable(exposition: bytes) -> bytes:
