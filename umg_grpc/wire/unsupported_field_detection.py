@@ -48,7 +48,7 @@ def report_unsupported(
     present = {field.name for field, _ in request.ListFields()}
     if notes.indispensable or not present.isdisjoint(indispensable):
         unknown = [source_path(field, request.source) for field in notes.indispensable]
-        field = next(iter((*unknown, *(field for field in indispensable if field in present))))
+        field = [*unknown, *(field for field in indispensable if field in present)][0]
         raise untranslatable(
             echo(field), "this model's provider has no equivalent; leave it out or choose another model"
         )
