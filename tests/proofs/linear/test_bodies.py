@@ -72,6 +72,12 @@ def sources_of_a_long_text(size: int) -> Work:
     return accepting(call)
 
 
+def deltas_between_comments(size: int) -> Work:
+    choice = {"index": 0, "delta": {"content": "a"}, "finish_reason": None}
+    frame = b"data: " + _body({"id": "c", "model": "m", "choices": [choice]}) + b"\n\n: keep-alive\n\n"
+    return lambda: TEXT_FORMATS["chat"].translating_decoder(REQUEST).feed(frame * size)
+
+
 def pieces_of_an_event(size: int) -> Work:
     pieces = [b"data: ", *[b"x" * 40 + b"\r"] * size, b"\n\n"]
 
@@ -252,6 +258,7 @@ CASES = [
     Case("candidates with a part of an unknown kind", candidates_with_unknown_parts),
     Case("streamed parts of an unknown kind", streamed_unknown_parts),
     Case("sources of a long text", sources_of_a_long_text),
+    Case("deltas between comments", deltas_between_comments),
     Case("pieces of an event", pieces_of_an_event, 2048),
     Case("lines of an event", lines_of_an_event, 2048),
     Case("an error of letters", _error("a"), 4096),

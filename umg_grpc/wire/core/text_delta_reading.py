@@ -4,7 +4,6 @@ is cut out.
 
 import re
 from collections.abc import Callable
-from contextlib import suppress
 from typing import NamedTuple, Self
 
 import msgspec
@@ -52,12 +51,14 @@ class TextDeltaFrames(NamedTuple):
         """
         found, (head, tail, end), literal = list[bytes](), self, _STRING.match
         size, rest = len(head), len(tail)
-        if not end and frames.startswith(head, start) and (last := frames.rfind(tail, start + size)) >= 0:
-            between = frames[start + size : last].split(tail + head)  # one text each, if all these frames match
-            with suppress(ValueError):  # also for a part of a text: a line end is not allowed in it
-                if len(texts := _TEXTS.decode(b"[%b]" % b",\n".join(between))) == len(between) and "" not in texts:
-                    return texts, last + rest
+        begin, due = start, 1  # a row is searched when `due` bytes have matched, and twice as many next time
         while frames.startswith(head, start):
+            if not end and start - begin >= due:
+                due = 2 * (start - begin)
+                row, start = self._row(frames, start, start + due)
+                if row:
+                    found += row
+                    continue
             if (text := literal(frames, start + size)) is None or not frames.startswith(tail, text.end()):
                 break
             behind = text.end() + rest
@@ -69,3 +70,12 @@ class TextDeltaFrames(NamedTuple):
             found.append(text[0])
             start = behind
         return _TEXTS.decode(b"[%b]" % b",".join(found)), start
+
+    def _row(self, frames: bytes, start: int, stop: int) -> tuple[list[bytes], int]:
+        """Return the texts, as JSON, of the frames that begin at `start` and end before `stop`, found by one search;
+        and the position behind them. Return no text, and `start`, if another frame is between them.
+        """
+        head, tail, _ = self
+        last = frames.rfind(tail, start, stop)
+        texts = frames[start + len(head) : max(last, start)].split(tail + head)
+        return (texts, last + len(tail)) if all(map(_STRING.fullmatch, texts)) else ([], start)
