@@ -111,7 +111,7 @@ programs: $(VENV)/.installed ## install the programs and SDKs of other languages
 	@$(BIN)/python -m tests.install
 
 # tests/machinery orders the tests. Bytecode is written whatever the environment says: hundreds of processes start.
-test: $(if $(room),$(VENV)/.installed,programs) ## install, then run all tests, in processes (workers=N; room=unit/wire: those of a folder)
+test: $(VENV)/.docs $(if $(room),,programs) ## install, then run all tests, in processes (workers=N; room=unit/wire: those of a folder)
 	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --workers $(workers) --durations 20 $(addprefix tests/,$(room))
 
 check: $(VENV)/.installed ## check style, types, import contracts, the schema's rules, language and the locks
@@ -246,8 +246,7 @@ clients: $(VENV)/.installed ## run the scenarios of the clients in all languages
 	UMG_CLIENTS=go,typescript,java,rust $(BIN)/pytest tests/world/clients $(clients_args)
 
 docs: $(VENV)/.docs ## build the website of the documents in build/site; a broken link is an error
-	@$(BIN)/python -m scripts.docs_site build/site-pages
-	@$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --builder html build/site-pages build/site
+	@$(BIN)/python -m scripts.docs_site build/site-pages build/site
 	@echo "==> open build/site/index.html"
 
 recording: $(VENV)/.installed ## run the commands of the README's recording, and write docs/recording.svg

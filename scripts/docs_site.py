@@ -1,4 +1,5 @@
-"""Write the pages of the website: `python -m scripts.docs_site FOLDER`, from which `make docs` builds it with Sphinx.
+"""Build the website of the documents: `python -m scripts.docs_site PAGES SITE` writes its pages into one folder, from
+which Sphinx makes the other.
 
 The pages are those of `docs/README.md`, whose sections are the navigation, and the generated reference. Links between
 them are changed to the paths in the folder; files of the repository that they link to are copied.
@@ -6,6 +7,7 @@ them are changed to the paths in the folder; files of the repository that they l
 
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
@@ -50,7 +52,8 @@ PICTURES: Mapping[str, str] = {
 }
 """Name of a picture -> its caption."""
 STYLE = """.main { min-width: 0; }
-.main > .content { width: 60em; max-width: 100%; }
+.main > .content { box-sizing: border-box; flex: 1; min-width: 0; width: auto; max-width: 66em; }
+.main > .toc-drawer { flex: none; }
 table.docutils { font-size: var(--font-size--small--2); display: block; overflow-x: auto; }
 """
 
@@ -175,5 +178,12 @@ def write(folder: Path) -> None:
         (folder / name).write_bytes(content)
 
 
+def build(pages: Path, site: Path) -> None:
+    """Write the pages into a folder, and build the website of them in another by Sphinx; a warning is an error."""
+    write(pages)
+    command = [sys.executable, "-m", "sphinx", "--quiet", "--fail-on-warning", "--keep-going", "--builder", "html"]
+    subprocess.run([*command, pages, site], check=True)
+
+
 if __name__ == "__main__":
-    write(Path(sys.argv[1]))
+    build(*map(Path, sys.argv[1:]))

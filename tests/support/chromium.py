@@ -32,6 +32,7 @@ FLAGS = (
 KEYS = {"Tab": (9, ""), "Enter": (13, "\r"), "Escape": (27, "")}
 """Key -> its code, and the text that it writes."""
 LOGGED = frozenset({"Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"})
+LOADED = "new Promise((done) => document.readyState === 'complete' ? done() : addEventListener('load', () => done()))"
 UNTIL = """new Promise((done) => {
   const check = () => (%s) && (observer.disconnect(), done(true));
   const observer = new MutationObserver(check);
@@ -71,6 +72,20 @@ class Page:
     async def open(self, url: str) -> None:
         self.log.clear()
         await self.call("Page.navigate", {"url": url})
+
+    async def loaded(self) -> None:
+        """Wait until the page and its styles and scripts are there."""
+        await self.evaluate(LOADED)
+
+    async def screen(self, width: int, height: int, *, mobile: bool = False) -> None:
+        """Set the size of the window in pixels."""
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": mobile}
+        await self.call("Emulation.setDeviceMetricsOverride", metrics)
+
+    async def scheme(self, name: str) -> None:
+        """Set the colours of the system: `light` or `dark`."""
+        features = [{"name": "prefers-color-scheme", "value": name}]
+        await self.call("Emulation.setEmulatedMedia", {"features": features})
 
     async def evaluate(self, script: str) -> Any:
         """Return the value of a script, or that which its promise resolves to."""

@@ -13,6 +13,7 @@ from aiohttp import web
 
 from tests.support.chromium import Page, chromium
 from tests.support.gateways import KEY, Running, channel, running
+from tests.support.page_checks import contrast_faults, layout_faults
 from tests.support.providers.waiting_provider import WaitingProvider
 from tests.support.serving import serving
 from umg_grpc.access.api_keys import ApiKeys
@@ -21,6 +22,11 @@ SCREENSHOTS = Path(__file__).parents[3] / "docs" / "screenshots"
 """Folder of the pictures that `make docs` shows, which git ignores."""
 WAITING, CHAT, IMAGE, VIDEO = "waiting", "famG-2.5-flash", "imgC-1", "vidA-2"
 SANDBOX = f"  - {{name: sandbox, protocols: [sandbox], pace: 0, models: [{CHAT}, {IMAGE}, {VIDEO}]}}\n"
+OPEN_ALL = """new Promise((done) => {
+  const views = [...document.querySelectorAll(%r)];
+  for (const view of views) view.open = true;
+  setTimeout(done); // the events of the views that were opened come first
+})"""
 DESKTOP, PHONE = (1100, 900), (360, 740)
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -34,10 +40,8 @@ class Site:
 
     async def open(self, path: str = "/", size: tuple[int, int] = DESKTOP, scheme: str = "light") -> None:
         """Open a page without a stored key."""
-        metrics = {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": size == PHONE}
-        await self.page.call("Emulation.setDeviceMetricsOverride", metrics)
-        features = [{"name": "prefers-color-scheme", "value": scheme}]
-        await self.page.call("Emulation.setEmulatedMedia", {"features": features})
+        await self.page.screen(*size, mobile=size == PHONE)
+        await self.page.scheme(scheme)
         await self.page.open(f"{self.gateway.url}{path}")
         await self.page.until(
             "document.readyState === 'complete' && !document.getElementById('count')?.matches(':empty')"
@@ -248,6 +252,19 @@ async def test_a_phone_shows_a_page_without_scrolling_to_the_side(site: Site, pa
             await site.page.until("document.querySelector('#operations form')")
         assert await site.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
         await site.page.picture(SCREENSHOTS / f"phone-{'home' if path == '/' else 'docs'}.png")
+
+
+@pytest.mark.parametrize("path", ["/", "/docs"])
+async def test_a_page_is_whole_on_every_screen_in_light_and_dark_colours(site: Site, path: str) -> None:
+    await site.open(path)
+    if path == "/":
+        await site.use_key()
+        await site.page.until("!document.getElementById('models').hidden")
+    else:  # every operation with its parameters, and the first members of its bodies
+        for opened in ("details", "details .inner > div > .schema > li > details"):
+            await site.page.evaluate(OPEN_ALL % f"#operations {opened}")
+    assert [fault async for fault in contrast_faults(site.page)] == []
+    assert [fault async for fault in layout_faults(site.page)] == []
 
 
 async def test_a_page_is_dark_where_the_system_is(site: Site) -> None:

@@ -1,0 +1,71 @@
+"""Website of the documents in a real browser: its layout on screens from phones to desktops."""
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from scripts import docs_site
+from tests.support.chromium import Page, chromium
+from tests.support.page_checks import WIDTHS, contrast_faults, layout_faults
+
+NAVIGATION = """(() => {
+  const isOnTop = (node) => {
+    const box = node.getBoundingClientRect();
+    return node.contains(document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2));
+  };
+  const link = document.querySelector(".sidebar-tree a");
+  if (isOnTop(link)) return true;
+  const button = document.querySelector(".nav-overlay-icon");
+  if (!isOnTop(button)) return false;
+  document.querySelector(".sidebar-drawer").style.transition = "none";
+  button.click();
+  const isReached = isOnTop(link);
+  button.click();
+  return isReached;
+})()"""
+"""Whether a link of the navigation can be clicked, if need be after a click on the button that shows it."""
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of the built website."""
+    made = tmp_path_factory.mktemp("website")
+    docs_site.build(made / "pages", made / "site")
+    return made / "site"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def page(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Page, None]:
+    async with chromium(tmp_path_factory.mktemp("chromium")) as opened:
+        yield opened
+        await opened.open("about:blank")
+
+
+@pytest.fixture(scope="module")
+def paths(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*.html"))
+
+
+async def test_every_page_is_whole_on_every_screen_in_light_and_dark_colours(page: Page, paths: list[Path]) -> None:
+    assert len(paths) > len(docs_site.pages())
+    faults = []
+    for path in paths:
+        await page.open(path.as_uri())
+        await page.loaded()
+        faults += [(path.name, scheme, fault) async for scheme, fault in contrast_faults(page)]
+        faults += [(path.name, width, fault) async for width, fault in layout_faults(page)]
+    assert faults == []
+
+
+async def test_the_navigation_is_in_reach_on_every_screen(page: Page, folder: Path) -> None:
+    await page.open((folder / "index.html").as_uri())
+    await page.loaded()
+    reached = []
+    for width in WIDTHS:
+        await page.screen(width, 800)
+        reached.append(await page.evaluate(NAVIGATION))
+    assert reached == [True] * len(WIDTHS)
