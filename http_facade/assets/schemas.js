@@ -25,12 +25,21 @@ function memberView(description, name, schema, required, depth) {
   const head = [element("code", {}, name), ` ${typeName(description, schema)}${required ? ", required" : ""}`];
   if (schema.description) head.push(". ", ...prose(schema.description));
   const inner = innerObject(description, schema);
-  if (!inner) return element("span", {}, ...head);
+  const values = valueList(description, schema);
+  if (!inner && !values) return element("span", {}, ...head);
   const view = element("details", {}, element("summary", {}, ...head));
   view.addEventListener("toggle", () => {
-    if (view.open && view.children.length === 1) view.append(schemaView(description, inner, depth + 1));
+    if (view.open && view.children.length === 1) view.append(inner ? schemaView(description, inner, depth + 1) : values);
   });
   return view;
+}
+
+/** Return the description of the values of an enum that a member refers to; undefined for any other member. */
+function valueList(description, schema) {
+  const reference = schema.$ref ? schema : schema.items ?? schema.anyOf?.[0];
+  const found = reference?.$ref && resolve(description, reference);
+  if (!found || found.properties || !found.description) return undefined;
+  return element("p", { class: "values" }, ...prose(found.description));
 }
 
 /** Return the schema of the objects in a value; undefined for one without members. */
@@ -42,15 +51,32 @@ function innerObject(description, schema) {
   return inner && innerObject(description, inner);
 }
 
+const LIMITS = {
+  minimum: (value) => `from ${value}`,
+  exclusiveMinimum: (value) => `above ${value}`,
+  maximum: (value) => `to ${value}`,
+  exclusiveMaximum: (value) => `below ${value}`,
+  minLength: (value) => (value > 1 ? `at least ${value} characters` : "not empty"),
+  maxLength: (value) => `at most ${value} characters`,
+  minItems: (value) => `at least ${value}`,
+  maxItems: (value) => `at most ${value}`,
+  maxProperties: (value) => `at most ${value}`,
+  default: (value) => `default ${JSON.stringify(value)}`,
+};
+
+/** Return the range and the default of a value, in words. */
+function limits(schema) {
+  return Object.entries(LIMITS).filter(([name]) => schema[name] !== undefined).map(([name, text]) => text(schema[name]));
+}
+
 function typeName(description, schema) {
   if (schema?.$ref) return schema.$ref.split("/").pop();
   const found = schema ?? {};
   if (found.enum) return found.enum.filter((value) => value !== null).map((value) => `"${value}"`).join(" or ");
   if (found.anyOf) return found.anyOf.filter((kind) => kind.type !== "null").map((kind) => typeName(description, kind)).join(" or ");
-  if (found.items) return `array of ${typeName(description, found.items)}`;
+  if (found.items) return [`array of ${typeName(description, found.items)}`, ...limits(found)].join(", ");
   const kind = [found.type ?? "any"].flat().filter((name) => name !== "null").join(" or ");
-  const bounds = [found.minimum === undefined ? "" : `from ${found.minimum}`, found.maximum === undefined ? "" : `to ${found.maximum}`];
-  return [kind, ...bounds].filter(Boolean).join(" ");
+  return [kind, ...limits(found)].join(", ");
 }
 
 const KNOWN = {

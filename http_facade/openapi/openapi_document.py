@@ -9,6 +9,7 @@ import msgspec
 from http_facade.exchange.caller_credentials import key_headers, key_parameter
 from http_facade.openapi.bodies_and_responses import Responses
 from http_facade.openapi.error_components import ErrorResponses
+from http_facade.openapi.member_sentences import with_sentences
 from http_facade.openapi.operation_texts import operation_of
 from http_facade.openapi.parameters import parameters
 from http_facade.openapi.rpc_operations import Methods, methods_of
@@ -60,7 +61,7 @@ def document() -> JsonObject:
         "tags": [{"name": name} for name in dict.fromkeys(operation_of(row).tag for row in documented(ROUTE_TABLE))],
         "paths": paths,
         "components": {
-            "schemas": dict(sorted(schemas.items())),
+            "schemas": with_sentences(dict(sorted(schemas.items()))),
             "responses": dict(sorted(responses.items())),
             "securitySchemes": _schemes(),
         },
@@ -78,7 +79,7 @@ def _operation(route: Route, responses: Responses) -> JsonObject:
     return {
         "tags": [row.tag],
         "summary": row.summary,
-        **({"description": comments().get(f"umg.v1.{row.method}", "")} if row.method else {}),
+        "description": comments().get(f"umg.v1.{row.method}", "") if row.method else row.description,
         "operationId": operation_id(route),
         "parameters": parameters(route),
         **({"requestBody": body} if body is not None else {}),

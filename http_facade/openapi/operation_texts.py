@@ -26,6 +26,8 @@ class OperationDescription:
     method: str = ""
     """Method of the schema whose comment describes the operation; "" if there is none."""
     errors: tuple[int, ...] = KEY_STATUSES
+    description: str = ""
+    """Description of an operation without a method."""
 
 
 _ADMIN_SUMMARIES = {
@@ -89,7 +91,12 @@ DESCRIBED_OPERATIONS: Mapping[Shape, OperationDescription] = MappingProxyType(
         ),
         Shape.LIST_MODELS: OperationDescription("Models", "List the models of the key", "ModelService.ListModels"),
         Shape.GET_MODEL: OperationDescription("Models", "Get a model", "ModelService.GetModel", (*KEY_STATUSES, 404)),
-        Shape.GET_VERSION: OperationDescription("Models", "Get the version of the API", errors=()),
+        Shape.GET_VERSION: OperationDescription(
+            "Models",
+            "Get the version of the API",
+            errors=(),
+            description="Returns the version of Ollama's API whose paths are served. Needs no key.",
+        ),
         **{
             shape: OperationDescription(
                 "Administration",
@@ -105,15 +112,33 @@ DESCRIBED_OPERATIONS: Mapping[Shape, OperationDescription] = MappingProxyType(
         Shape.GET_FILE: OperationDescription(
             "Videos", "Download a result by its signed link", "FileService.GetFile", (400, 401, 403, 404, 416, 500, 503)
         ),
-        Shape.ALIVE: OperationDescription("Health", "Check whether the process answers", errors=()),
-        Shape.HOME: OperationDescription(
-            "Health", "Check whether the process answers; the home page for browsers", errors=()
+        Shape.ALIVE: OperationDescription(
+            "Health",
+            "Check whether the process answers",
+            errors=(),
+            description="Succeeds as long as the process answers, also while it starts or drains. Needs no key.",
         ),
-        Shape.READY: OperationDescription("Health", "Check whether calls are served", errors=()),
+        Shape.HOME: OperationDescription(
+            "Health",
+            "Check whether the process answers; the home page for browsers",
+            errors=(),
+            description="Returns the state of the process, or the home page to a browser. Needs no key.",
+        ),
+        Shape.READY: OperationDescription(
+            "Health",
+            "Check whether calls are served",
+            errors=(),
+            description="Fails with 503 and its reasons while the gateway starts or drains. Needs no key.",
+        ),
         Shape.DOCS: OperationDescription("Pages", "Get the API reference, a page for browsers", errors=()),
         Shape.ASSET: OperationDescription("Pages", "Get a part of the pages", errors=(404,)),
         Shape.OPENAPI: OperationDescription("Pages", "Get the OpenAPI document", errors=()),
-        Shape.METRICS: OperationDescription("Health", "Get the metrics for Prometheus", errors=(401,)),
+        Shape.METRICS: OperationDescription(
+            "Health",
+            "Get the metrics for Prometheus",
+            errors=(401,),
+            description="Returns all metrics as text. Needs `metrics.key` if the config has it.",
+        ),
     }
 )
 

@@ -19,8 +19,18 @@ _STREAM = (
     "`x-message-schema` is the schema of a message in JSON; the last envelope has the error of a failed call."
 )
 _HEADERS: tuple[JsonObject, ...] = (
-    {"name": VERSION_HEADER, "in": "header", "schema": {"type": "string", "enum": ["1"]}},
-    {"name": TIMEOUT_HEADER, "in": "header", "schema": {"type": "string", "pattern": "^[0-9]{1,10}$"}},
+    {
+        "name": VERSION_HEADER,
+        "in": "header",
+        "schema": {"type": "string", "enum": ["1"]},
+        "description": "Version of the Connect protocol: `1`.",
+    },
+    {
+        "name": TIMEOUT_HEADER,
+        "in": "header",
+        "schema": {"type": "string", "pattern": "^[0-9]{1,10}$"},
+        "description": "Longest time of the call, in milliseconds.",
+    },
 )
 
 

@@ -10,6 +10,7 @@ from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescript
 from umg_grpc.v1.comments import comments
 from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.openapi_schemas.encoded_bodies import nullable
+from umg_grpc.wire.openapi_schemas.validation_rules import bounds, is_finite, is_required, item_bounds, with_bounds
 from umg_grpc.wire.protobuf_json import SECONDS_SUFFIX, enum_names
 
 _STRING: JsonObject = {"type": "string"}
@@ -61,7 +62,9 @@ class ProtoJsonSchemas:
 
     def _message(self, message: Descriptor) -> JsonObject:
         properties = {self._name(field): self._property(field) for field in message.fields}
-        return _described({"type": "object", "properties": properties}, message.full_name)
+        required = [self._name(field) for field in message.fields if is_required(field)]
+        schema: JsonObject = {"type": "object", "properties": properties}
+        return _described(schema | ({"required": required} if required else {}), message.full_name)
 
     def _name(self, field: FieldDescriptor) -> str:
         return str(field.json_name)
@@ -74,7 +77,9 @@ class ProtoJsonSchemas:
         if message is not None and message.GetOptions().map_entry:
             return {"type": "object", "additionalProperties": self._value(message.fields_by_name["value"])}
         value = self._value(field)
-        return {"type": "array", "items": value} if field.is_repeated else value
+        if field.is_repeated:
+            return {"type": "array", "items": with_bounds(value, item_bounds(field)), **bounds(field)}
+        return with_bounds(value, bounds(field))
 
     def _value(self, field: FieldDescriptor) -> JsonObject:
         if field.message_type is not None:
@@ -89,7 +94,7 @@ class ProtoJsonSchemas:
         scalar = _SCALARS[field.cpp_type]
         if field.cpp_type in _WIDE:
             return {"anyOf": [{"type": "string", "pattern": r"^-?\d{1,20}$"}, scalar]}
-        if field.cpp_type in _DOUBLES:
+        if field.cpp_type in _DOUBLES and not is_finite(field):
             return {"anyOf": [scalar, {"enum": ["NaN", "Infinity", "-Infinity"]}]}
         return scalar
 
@@ -97,8 +102,8 @@ class ProtoJsonSchemas:
         """Return an enum's schema: a value's name, or an integer, which newer gateways send for values unknown here."""
         name = self.prefix + kind.full_name
         if name not in self._components:
-            names = [value.name for value in kind.values]
-            anyof = [{"type": "string", "enum": names}, {"type": "integer", "format": "int32"}]
+            names = {value.number: value.name for value in kind.values}
+            anyof = [{"type": "string", "enum": list(names.values())}, {"type": "integer", "format": "int32"}]
             self._components[name] = {"anyOf": anyof, "description": _values(kind, names)}
         return {"$ref": f"#/components/schemas/{name}"}
 
@@ -126,7 +131,7 @@ class PlainSchemas(ProtoJsonSchemas):
 
     def _enum(self, kind: EnumDescriptor) -> JsonObject:
         """Return an enum's schema: any string, since a newer gateway may send values that this version lacks."""
-        return {"type": "string", "description": _values(kind, list(enum_names(kind).values()))}
+        return {"type": "string", "description": _values(kind, enum_names(kind))}
 
 
 def _described(schema: JsonObject, name: str) -> JsonObject:
@@ -134,6 +139,9 @@ def _described(schema: JsonObject, name: str) -> JsonObject:
     return schema if text is None else {**schema, "description": text}
 
 
-def _values(kind: EnumDescriptor, names: list[str]) -> str:
-    text = comments().get(kind.full_name, "")
-    return f"{text} One of {', '.join(f'`{name}`' for name in names)}.".strip()
+def _values(kind: EnumDescriptor, names: Mapping[int, str]) -> str:
+    """Return the comment of an enum, and of each of its values. `names`: names of the values in the JSON."""
+    known = comments()
+    values = {value.number: known.get(f"{kind.full_name}.{value.name}", "") for value in kind.values}
+    lines = [f"- `{name}`: {values[number]}" for number, name in names.items()]
+    return "\n".join([known.get(kind.full_name, ""), *lines]).strip()

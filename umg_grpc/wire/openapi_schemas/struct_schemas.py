@@ -112,7 +112,11 @@ class StructSchemas:
             raise ValueError(f"two types are named {name}")
         self._names[kind.cls] = name
         self._components[name] = {}  # a struct may contain itself
-        properties = {field.encode_name: self._of(field.type) for field in kind.fields}
+        properties = {
+            field.encode_name: self._of(field.type) | _default(field)
+            for field in kind.fields
+            if not field.encode_name.startswith("(")  # set by a decoder, no member of a body
+        }
         schema: JsonObject = {"type": "object", "properties": properties}
         if text := inspect.getdoc(kind.cls):
             schema["description"] = text
@@ -122,6 +126,12 @@ class StructSchemas:
             schema["additionalProperties"] = False
         self._components[name] = schema
         return name
+
+
+def _default(field: described.Field) -> JsonObject:
+    """Return the default that callers may rely on: none for a member whose absence has a meaning of its own."""
+    is_value = isinstance(field.default, bool | int | float | str) and field.default != ""
+    return {"default": field.default} if is_value else {}
 
 
 def _package(kind: type) -> str:
