@@ -65,7 +65,7 @@ def test_help_texts_name_no_constants_of_the_code() -> None:
 
 def test_a_command_has_its_arguments_and_flags() -> None:
     assert COMMANDS["umg check"].usage == "umg check [CONFIG] [OPTIONS]"
-    assert COMMANDS["umg providers"].usage == "umg providers [NAME]"
+    assert COMMANDS["umg providers"].usage == "umg providers [NAME] [OPTIONS]"
     [http] = [option for option in COMMANDS["umg serve"].options if option.name.startswith("--http")]
     assert (http.name, http.default) == ("--http HOST:PORT", "`127.0.0.1:8080`")
     assert not [option for option in COMMANDS["umg serve"].options if "--metrics" in option.name]  # hidden

@@ -5,6 +5,7 @@ A command imports its implementation in its body, so that a start loads only the
 
 import os
 import sys
+from contextlib import nullcontext, redirect_stdout
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -23,11 +24,12 @@ from umg_grpc.cli import (
     video_commands,
 )
 from umg_grpc.cli.command_runner import run_async
-from umg_grpc.cli.common_flags import DATA_FOLDER, AdminTarget, ConfigFlag, DataFlag, takes
+from umg_grpc.cli.common_flags import DATA_FOLDER, AdminTarget, ConfigFlag, DataFlag, prints_table, takes
 from umg_grpc.cli.gateway_connection import DEFAULT_ADDRESS, CaFlag, GrpcFlag, KeyFlag, TlsFlag, grpc_target
+from umg_grpc.cli.text_tables import Form
 
 if TYPE_CHECKING:
-    from umg_grpc.config import Tls
+    from umg_grpc.config import Config, Tls
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 app.add_typer(key_commands.app, name="keys")
@@ -129,13 +131,14 @@ def openapi() -> None:
 
 
 @app.command()
+@prints_table
 def doctor(
     *,
     config: ConfigFlag = None,
     data: DataFlag = DATA_FOLDER,
     http: Annotated[str, typer.Option(metavar="HOST:PORT", help="HTTP address of the gateway.")] = DEFAULT_HTTP,
     grpc: Annotated[str, typer.Option(metavar="HOST:PORT", help="gRPC address of the gateway.")] = DEFAULT_ADDRESS,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the checks as JSON.")] = False,
+    form: Form,
 ) -> None:
     """Check whether a gateway can run here: Python, ports, database, Redis, files, limits. Exit with 1 if not."""
     from umg_grpc.cli.doctor_command import Machine, examine
@@ -149,7 +152,7 @@ def doctor(
     machine = Machine(load(config, data), data, *addresses)
 
     async def run_checks() -> None:
-        if code := await examine(machine, as_json=as_json):
+        if code := await examine(machine, form):
             raise typer.Exit(code)
 
     run_async(run_checks())
@@ -182,6 +185,7 @@ def reload(data: DataFlag = DATA_FOLDER) -> None:
 
 
 @app.command()
+@prints_table
 def check(
     config: Annotated[
         Path | None, typer.Argument(help="YAML file. Default: the providers whose keys are in the environment.")
@@ -190,9 +194,22 @@ def check(
     live: Annotated[
         bool, typer.Option("--live", help="Also call each provider and guard, and explain failures.")
     ] = False,
+    form: Form,
     data: DataFlag = DATA_FOLDER,
 ) -> None:
     """Check a config: print its errors by line, or else the number of its channels and models."""
+    if form is not Form.TABLE and not live:
+        raise typer.BadParameter("it goes with --live", param_hint=f"--{form}")
+    with nullcontext() if form.is_text else redirect_stdout(sys.stderr):
+        found = _checked(config, data)
+    if live:
+        from umg_grpc.cli.live_check import run as run_live
+
+        raise typer.Exit(run_live(found, form))
+
+
+def _checked(path: Path | None, data: Path) -> "Config":
+    """Return the config at a path (None: that of the environment), of which findings are printed. Raise typer.Exit."""
     from umg_grpc.base.errors import UmgError
     from umg_grpc.process.channel_file_checks import check_authorities, check_files
     from umg_grpc.process.config_loading import FROM_ENVIRONMENT, load
@@ -203,7 +220,7 @@ def check(
     from umg_grpc.routing import PRICE_REMEDY, Router, uncalled_fallbacks, unpriced_models, unserved_models
     from umg_grpc.store import StoreError
 
-    source = config or FROM_ENVIRONMENT
+    source = path or FROM_ENVIRONMENT
     found = load(source, data)
     try:
         check_local_models(found)
@@ -239,10 +256,7 @@ def check(
     patterns = {model.id for channel in found.channels for model in channel.models if "*" in model.id}
     matched = f", {_count(len(patterns), 'pattern')} of models" if patterns else ""
     print(f"{source}: fine; {channels}, {models}{matched}")
-    if live:
-        from umg_grpc.cli.live_check import run as run_live
-
-        raise typer.Exit(run_live(found))
+    return found
 
 
 def _certificate_problem(files: "Tls") -> str:
@@ -253,6 +267,7 @@ def _certificate_problem(files: "Tls") -> str:
 
 @app.command()
 @takes(AdminTarget)
+@prints_table
 def models(
     *,
     explain: Annotated[
@@ -271,6 +286,7 @@ def models(
             f"{DEFAULT_HTTP}.",
         ),
     ] = None,
+    form: Form,
     target: AdminTarget,
 ) -> None:
     """List the models of a config or a gateway, the channels that serve each, and how a running gateway finds them."""
@@ -288,7 +304,7 @@ def models(
         flags = {"--explain": explain, "--forget": forget, "--http": http}
         if flag := next((name for name, value in flags.items() if value is not None), ""):
             raise typer.BadParameter("it reads a config: leave out --gateway and UMG_GATEWAY", param_hint=flag)
-        run_async(commands.list_remote(target))
+        run_async(commands.list_remote(target, form))
         return
     found, data = load(target.config, target.data), target.data
     if forget is not None:
@@ -298,9 +314,9 @@ def models(
     certificate = found.tls.certificate if found.tls is not None and address != str(found.metrics.address) else None
     states_of = states(address, found.metrics.key, certificate)
     if explain is None:
-        run_async(commands.list_models(found, states_of, data))
+        run_async(commands.list_models(found, states_of, data, form))
     else:
-        run_async(commands.explain(found, data, explain, face, key, states_of))
+        run_async(commands.explain(found, data, explain, face, key, states_of, form))
 
 
 @app.command()

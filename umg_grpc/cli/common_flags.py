@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from umg_grpc.base.time_units import UNIT_SECONDS
+from umg_grpc.cli.text_tables import Form
 
 ConfigFlag = Annotated[Path | None, typer.Option("--config", help="YAML file; without it the built-in config.")]
 DataFlag = Annotated[Path, typer.Option("--data", help="Folder of the database and the bootstrap key.")]
@@ -41,28 +42,48 @@ class AdminTarget:
     key_file: KeyFileFlag = None
 
 
-def takes(target: Callable[..., object]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator for commands with a parameter `target`. Typer sees the parameters of the function or class
-    `target` in its place, and the command gets the object that `target` returns for their values.
+def table_form(
+    *,
+    wide: Annotated[bool, typer.Option("--wide", help="All columns, whatever the width of the terminal.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="A JSON array with an object for each row.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="All columns as CSV.")] = False,
+) -> Form:
+    """Return the form that the flags of a command with a table select. Raise BadParameter for more than one of them."""
+    given = [form for form, flag in ((Form.WIDE, wide), (Form.JSON, as_json), (Form.CSV, as_csv)) if flag]
+    if len(given) > 1:
+        raise typer.BadParameter("it excludes the others of --wide, --json and --csv", param_hint=f"--{given[1]}")
+    return given[0] if given else Form.TABLE
+
+
+def takes(
+    target: Callable[..., object], parameter: str = "target"
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator for commands with a parameter `target`, or another one. Typer sees the parameters of the
+    function or class `target` in its place, and the command gets the object that `target` returns for their values.
     """
     flags = {name: flag.replace(kind=Parameter.KEYWORD_ONLY) for name, flag in signature(target).parameters.items()}
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
         def run(**values: object) -> None:
-            command(target=target(**{name: values.pop(name) for name in flags}), **values)
+            made = target(**{name: values.pop(name) for name in flags})
+            command(**{parameter: made}, **values)
 
         declared = signature(command)
         parameters = [
             shown
-            for name, parameter in declared.parameters.items()
-            for shown in (flags.values() if name == "target" else (parameter,))
+            for name, own in declared.parameters.items()
+            for shown in (flags.values() if name == parameter else (own,))
         ]
         run.__signature__ = declared.replace(parameters=parameters)  # type: ignore[attr-defined]
-        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        run.__annotations__ = {each.name: each.annotation for each in parameters}
         return run
 
     return decorate
+
+
+prints_table = takes(table_form, "form")
+"""Decorator for commands that print a table: they have its flags, and a parameter `form`."""
 
 
 def time_of(text: str, flag: str) -> datetime:

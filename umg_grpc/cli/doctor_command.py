@@ -1,12 +1,11 @@
 """Command `umg doctor`: checks whether a gateway can run on this machine with its database, Redis, ports and files."""
 
 import asyncio
-import json
 import os
 import platform
 import resource
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from http.client import HTTPException
@@ -14,12 +13,19 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from umg_grpc.cli.health_command import connection_to
+from umg_grpc.cli.text_tables import Column, Fit, Form, print_table
 from umg_grpc.config import Address, Config
 from umg_grpc.process import port_checks
 from umg_grpc.process.interpreter_optimization_check import BUILD_REMEDY, missing_optimizations
 from umg_grpc.process.open_file_limit import LEAST_FILES, MAX_FILES, OTHER_FILES, max_clients
 from umg_grpc.store.database_constants import READY_SECONDS
 
+CHECK_COLUMNS = (
+    Column("state"),
+    Column("check"),
+    Column("found", fit=Fit.FOLDED),
+    Column("remedy", fit=Fit.FOLDED),
+)
 WAIT_SECONDS = 3.0
 MAX_CLOCK_SECONDS = 0.5
 MEMORY_BYTES, LOCAL_MEMORY_BYTES = 512 << 20, 1200 << 20
@@ -64,16 +70,17 @@ class Machine:
         return any("local" in channel.protocols for channel in self.config.channels)
 
 
-async def examine(machine: Machine, *, as_json: bool) -> int:
-    """Run all checks, and print each as a line or as JSON. Return the exit code: 1 if a check failed."""
+async def examine(machine: Machine, form: Form) -> int:
+    """Run all checks, and print a table of them. Return the exit code: 1 if a check failed."""
     checks = [check async for check in _checks(machine)]
-    if as_json:
-        print(json.dumps([asdict(check) for check in checks], indent=2))
-    else:
-        for check in checks:
-            remedy = f"; {check.remedy}" if check.remedy else ""
-            print(f"{check.state:<5} {check.name:<12} {check.found}{remedy}")
+    print_checks(checks, form)
     return 1 if any(check.state is CheckState.FAIL for check in checks) else 0
+
+
+def print_checks(checks: Sequence[Check], form: Form) -> None:
+    """Print the results of checks in a form."""
+    rows = ((check.state, check.name, check.found, check.remedy) for check in checks)
+    print_table(CHECK_COLUMNS, rows, form, map(asdict, checks))
 
 
 async def _checks(machine: Machine) -> AsyncIterator[Check]:

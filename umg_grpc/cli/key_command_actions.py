@@ -1,23 +1,22 @@
 """Implementation of `umg keys`: create, list, change, rotate and revoke API keys, in a database or at a gateway."""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import msgspec
 from google.protobuf.duration_pb2 import Duration
-from google.protobuf.timestamp_pb2 import Timestamp
 
-from umg_grpc.base.micro_credits import credits_text
 from umg_grpc.cli.admin_client import AdminClient
 from umg_grpc.cli.admin_connection import opened
 from umg_grpc.cli.common_flags import AdminTarget
-from umg_grpc.cli.text_tables import print_table
+from umg_grpc.cli.key_tables import print_key, print_keys
+from umg_grpc.cli.text_tables import Form
+from umg_grpc.cli.time_texts import time_text
 from umg_grpc.process.config_loading import load_storage
 from umg_grpc.v1 import pb
 from umg_grpc.wire import administration_api_json as bodies
-from umg_grpc.wire.administration_api_json import OPERATION_NAMES, PERIOD_NAMES
 
 KEYS_PER_PAGE = 1000
 SHOWN_ONCE = "the key is shown only now; keep it:"
@@ -31,7 +30,7 @@ async def create(target: AdminTarget, fields: Fields) -> None:
     async with opened(target) as admin:
         made = await admin.call(bodies.decode_create(_body(fields)), pb.CreateKeyResponse)
     _warn_of_per_worker_limits(target, made.key)
-    _print([made.key])
+    print_key(made.key)
     _print_secret(made.secret)
 
 
@@ -47,7 +46,7 @@ async def update(target: AdminTarget, reference: str, fields: Fields, tags: Mapp
         request.key_id = reference
         changed = await admin.call(request, pb.UpdateKeyResponse)
     _warn_of_per_worker_limits(target, changed.key)
-    _print_lines(changed.key)
+    print_key(changed.key)
 
 
 def _warn_of_per_worker_limits(target: AdminTarget, key: pb.Key) -> None:
@@ -69,10 +68,10 @@ def _warn_of_per_worker_limits(target: AdminTarget, key: pb.Key) -> None:
             )
 
 
-async def list_all(target: AdminTarget) -> None:
+async def list_all(target: AdminTarget, form: Form) -> None:
     """Print all keys, oldest first."""
     async with opened(target) as admin:
-        _print(await all_keys(admin))
+        print_keys(await all_keys(admin), form)
 
 
 async def all_keys(admin: AdminClient) -> list[pb.Key]:
@@ -86,11 +85,11 @@ async def all_keys(admin: AdminClient) -> list[pb.Key]:
             return found[::-1]
 
 
-async def show(target: AdminTarget, reference: str) -> None:
+async def show(target: AdminTarget, reference: str, form: Form) -> None:
     """Print all settings of one key."""
     async with opened(target) as admin:
         found = await admin.call(pb.GetKeyRequest(key_id=reference), pb.GetKeyResponse)
-    _print_lines(found.key)
+    print_key(found.key, form)
 
 
 async def rotate(target: AdminTarget, reference: str, overlap: timedelta) -> None:
@@ -99,7 +98,7 @@ async def rotate(target: AdminTarget, reference: str, overlap: timedelta) -> Non
     duration.FromTimedelta(overlap)
     async with opened(target) as admin:
         made = await admin.call(pb.RotateKeyRequest(key_id=reference, overlap=duration), pb.RotateKeyResponse)
-    _print([made.key])
+    print_key(made.key)
     until = time_text(made.key.previous_expire_time)
     print(f"the former secret {made.key.previous_prefix}… is valid until {until}")
     _print_secret(made.secret)
@@ -121,12 +120,7 @@ async def revoke(target: AdminTarget, reference: str) -> None:
     """Revoke one key and print it."""
     async with opened(target) as admin:
         revoked = await admin.call(pb.RevokeKeyRequest(key_id=reference), pb.RevokeKeyResponse)
-    _print([revoked.key])
-
-
-def time_text(time: Timestamp) -> str:
-    """Return a time as text, in seconds and with its time zone."""
-    return time.ToDatetime(UTC).isoformat(timespec="seconds")
+    print_key(revoked.key)
 
 
 def _body(fields: Fields) -> bytes:
@@ -136,72 +130,3 @@ def _body(fields: Fields) -> bytes:
 def _print_secret(secret: str) -> None:
     print(SHOWN_ONCE)
     print(secret)
-
-
-def _print(keys: Sequence[pb.Key]) -> None:
-    titles = (
-        *("id", "name", "key", "models", "channels", "rpm", "expires", "route", "operations", "owner", "last used"),
-        "state",
-    )
-    texts = [SETTING_TEXTS[title] for title in titles]
-    print_table(titles, [[text(key) for text in texts] for key in keys])
-
-
-def _print_lines(key: pb.Key) -> None:
-    for title, text in SETTING_TEXTS.items():
-        if value := text(key):
-            print(f"{title:<13}{value}")
-
-
-def _operations(key: pb.Key) -> str:
-    operations = [OPERATION_NAMES[operation] for operation in key.settings.operations] or ["all"]
-    return ", ".join([*operations, "admin"] if key.settings.administrator else operations)
-
-
-def _budget(settings: pb.KeySettings) -> str:
-    if not settings.HasField("budget_micro_credits"):
-        return "no limit"
-    amount = f"{credits_text(settings.budget_micro_credits)} credits"
-    return f"{amount} a {PERIOD_NAMES[settings.budget_period]}" if settings.budget_period else amount
-
-
-def _spent(key: pb.Key) -> str:
-    has_budget = key.settings.HasField("budget_micro_credits")
-    return f"{credits_text(key.spent_micro_credits)} credits" if has_budget else ""
-
-
-def _former(key: pb.Key) -> str:
-    until = time_text(key.previous_expire_time)
-    return f"{key.previous_prefix}…, valid until {until}" if key.previous_prefix else ""
-
-
-def _state(key: pb.Key) -> str:
-    if key.HasField("revoke_time"):
-        return "revoked"
-    expires = key.settings.expire_time.ToDatetime(UTC) if key.settings.HasField("expire_time") else None
-    return "expired" if expires is not None and expires <= datetime.now(UTC) else "live"
-
-
-SETTING_TEXTS: Mapping[str, Callable[[pb.Key], str]] = {
-    "id": lambda key: key.key_id,
-    "name": lambda key: key.settings.name,
-    "key": lambda key: f"{key.prefix}…",
-    "state": _state,
-    "models": lambda key: ", ".join(key.settings.model_patterns) or "all",
-    "operations": _operations,
-    "channels": lambda key: ", ".join(key.settings.channels) or "all",
-    "rpm": lambda key: str(key.settings.requests_per_minute or "no limit"),
-    "tpm": lambda key: str(key.settings.tokens_per_minute or "no limit"),
-    "concurrency": lambda key: str(key.settings.concurrent_requests or "no limit"),
-    "budget": lambda key: _budget(key.settings),
-    "spent": _spent,
-    "route": lambda key: "shown" if key.settings.show_route else "hidden",
-    "owner": lambda key: key.settings.owner or "none",
-    "tags": lambda key: ", ".join(f"{name}={value}" for name, value in sorted(key.settings.tags.items())) or "none",
-    "created": lambda key: time_text(key.create_time),
-    "last used": lambda key: time_text(key.last_use_time) if key.HasField("last_use_time") else "never",
-    "expires": lambda key: time_text(key.settings.expire_time) if key.settings.HasField("expire_time") else "never",
-    "revoked": lambda key: time_text(key.revoke_time) if key.HasField("revoke_time") else "",
-    "former key": _former,
-}
-"""Settings of a key as texts, by their titles; "" for one that the key does not have."""

@@ -8,7 +8,17 @@ import typer
 
 from umg_grpc.base.time_units import UNIT_SECONDS
 from umg_grpc.cli.command_runner import run_async
-from umg_grpc.cli.common_flags import DATA_FOLDER, AdminTarget, ConfigFlag, DataFlag, names, takes, time_of
+from umg_grpc.cli.common_flags import (
+    DATA_FOLDER,
+    AdminTarget,
+    ConfigFlag,
+    DataFlag,
+    names,
+    prints_table,
+    takes,
+    time_of,
+)
+from umg_grpc.cli.text_tables import Form
 
 app = typer.Typer(
     no_args_is_help=True, help="Issue, list, change, rotate and revoke the keys with which callers authenticate."
@@ -134,20 +144,22 @@ def update_key(
 
 @app.command("list")
 @takes(AdminTarget)
-def list_keys(*, target: AdminTarget) -> None:
-    """List all keys, without their secrets."""
+@prints_table
+def list_keys(*, form: Form, target: AdminTarget) -> None:
+    """List all keys with their limits and the use of their budgets, without their secrets."""
     from umg_grpc.cli import key_command_actions as commands
 
-    run_async(commands.list_all(target))
+    run_async(commands.list_all(target, form))
 
 
 @app.command("show")
 @takes(AdminTarget)
-def show_key(key: Reference, *, target: AdminTarget) -> None:
+@prints_table
+def show_key(key: Reference, *, form: Form, target: AdminTarget) -> None:
     """Show one key, without its secret."""
     from umg_grpc.cli import key_command_actions as commands
 
-    run_async(commands.show(target, key))
+    run_async(commands.show(target, key, form))
 
 
 @app.command("webhook-secret")

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import AsyncGenerator, Collection, Mapping
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -22,7 +22,7 @@ from umg_grpc.cli.admin_connection import opened
 from umg_grpc.cli.breaker_metrics import STATE_NAMES, Pair, state_text
 from umg_grpc.cli.common_flags import AdminTarget
 from umg_grpc.cli.model_restriction_report import print_restrictions
-from umg_grpc.cli.text_tables import print_line, print_table
+from umg_grpc.cli.text_tables import Column, Fit, Form, print_line, print_table
 from umg_grpc.config import Config
 from umg_grpc.knowledge.price_calculation import (
     AUDIO_SECOND,
@@ -58,6 +58,7 @@ from umg_grpc.service.stored_model_lists import list_states, stored_router
 from umg_grpc.store.channel_failure_file import LastFailure, read_failures
 from umg_grpc.store.provider_model_list_files import ModelListFiles
 from umg_grpc.v1 import pb
+from umg_grpc.wire.protobuf_json import to_json
 
 if TYPE_CHECKING:
     from umg_grpc.service.resilience.learned_quirk_sharing import LearnedQuirkTable
@@ -81,34 +82,44 @@ STATES_BY_VALUE = {value: state for state, value in CIRCUIT_STATES.items()}
 OPERATOR_CALLER = Caller("", "operator", (), None, None)
 HEALTHY_STATE = STATE_NAMES[CircuitState.CLOSED]
 UNUSED_NOTE = "not asked"
+MODEL_COLUMNS = (
+    Column("model"),
+    Column("owned by", 5),
+    Column("family", 5),
+    Column("channels in order", 3, Fit.LISTED),
+    Column("price", 4, Fit.LISTED),
+    Column("state", 2, Fit.LISTED),
+)
+ROUTE_COLUMNS = (Column("channel"), Column("upstream model", 3), Column("state", 2), Column("reasons", fit=Fit.FOLDED))
+OPERATION_COLUMN = Column("operation")
 Row: TypeAlias = tuple[str, str, str, str]
 """Channel, provider's model id, state, reasons."""
 
 
-async def list_models(config: Config, states: States, data: Path) -> None:
+async def list_models(config: Config, states: States, data: Path, form: Form) -> None:
     """Print the models and aliases of a config, with their channels. `states`: circuit breaker states in a running
     gateway; `data`: has the last failures of its channels and the discovered models.
     """
     channels, files = Channels(stored_router(config, data)), ModelListFiles(data)
     report = ChannelReport(channels, list, lambda: _failures(data), lambda: list_states(config, files))
     found = await report.list()
-    _print(found, states)
-    for line in retired_models(config, datetime.now(UTC).date()):
-        print_line(line)
+    print_models(found, states, form)
+    if form.is_text:
+        for line in retired_models(config, datetime.now(UTC).date()):
+            print_line(line)
 
 
-async def list_remote(target: AdminTarget) -> None:
+async def list_remote(target: AdminTarget, form: Form) -> None:
     """Print a running gateway's models, with their channels, and the states in the process that answers."""
     async with opened(target) as admin:
         found = await admin.call(pb.ListChannelsRequest(), pb.ListChannelsResponse)
     seconds = {_pair(each): each.open_duration.ToTimedelta().total_seconds() for each in found.channels}
-    _print(
-        found,
-        {_pair(each): state_text(STATES_BY_VALUE.get(each.state), seconds[_pair(each)]) for each in found.channels},
-    )
+    states = {_pair(each): state_text(STATES_BY_VALUE.get(each.state), seconds[_pair(each)]) for each in found.channels}
+    print_models(found, states, form)
 
 
-def _print(found: pb.ListChannelsResponse, states: States) -> None:
+def print_models(found: pb.ListChannelsResponse, states: States, form: Form) -> None:
+    """Print models with their channels in a form, and below a text the last failures of the channels."""
     failures = {_pair(each): each.last_failure for each in found.channels if each.HasField("last_failure")}
     rows = []
     for model in found.models:
@@ -116,7 +127,10 @@ def _print(found: pb.ListChannelsResponse, states: States) -> None:
         order = ", ".join(f"{channel} ({upstream})" for channel, upstream in map(_pair, model.channels))
         state = ", ".join(_state_and_kind(states, failures, _pair(each)) for each in model.channels)
         rows.append((name, model.owned_by, model.family, order, _price(model), state))
-    print_table(("model", "owned by", "family", "channels in order", "price", "state"), rows)
+    records = ({**to_json(model), "state": row[-1]} for model, row in zip(found.models, rows, strict=True))
+    print_table(MODEL_COLUMNS, rows, form, records)
+    if not form.is_text:
+        return
     if failures:
         print("last failures of the channels, of the last 24 hours:")
     newest_first = sorted(failures.items(), key=lambda item: item[1].time.ToNanoseconds(), reverse=True)
@@ -153,7 +167,7 @@ def _pair(each: pb.ChannelHealth | pb.ChannelModel) -> Pair:
     return each.channel, each.upstream_model
 
 
-async def explain(config: Config, data: Path, model: str, face: str, key: str, states: States) -> None:
+async def explain(config: Config, data: Path, model: str, face: str, key: str, states: States, form: Form) -> None:
     """Print the channels in the order in which the next call of a model would try them, with the reasons. Also print
     the restrictions of the model at each channel, with their sources. `face`: wire format of the call, "" for any;
     `key`: id, name or prefix of the caller's key, "" if there is none. If the gateway would reject the call, the error
@@ -162,10 +176,12 @@ async def explain(config: Config, data: Path, model: str, face: str, key: str, s
     try:
         caller = await _find_caller(config, data, key) if key else None
         router = stored_router(config, data)
-        _explain(router, model, face, caller, states)
+        _explain(router, model, face, caller, states, form)
+        if not form.is_text:
+            return
         served = router.targets(_resolve(router, model, caller).model.id)
         for target in served:
-            print_restrictions(target, config.public_prices)
+            print_restrictions(target, config.public_prices, form)
         await _print_learned(config, data, {target.model for target in served})
     except (UmgError, CommandError) as error:
         print(f"umg: {error}", file=sys.stderr)
@@ -223,7 +239,7 @@ async def _find_caller(config: Config, data: Path, reference: str) -> Caller:
         return caller_of(await ApiKeys(store).get(reference))
 
 
-def _explain(router: Router, name: str, face: str, caller: Caller | None, states: States) -> None:
+def _explain(router: Router, name: str, face: str, caller: Caller | None, states: States, form: Form) -> None:
     found = _resolve(router, name, caller)
     model = found.model.id
     if caller is not None:
@@ -232,9 +248,9 @@ def _explain(router: Router, name: str, face: str, caller: Caller | None, states
     def is_healthy(target: Target) -> bool:
         return states.get((target.channel.name, target.model), HEALTHY_STATE) == HEALTHY_STATE
 
-    if name != model:
+    if name != model and form.is_text:
         print_line(f"{name} is served as {model}")
-    pins = caller.channels if caller is not None else ()
+    pins, tables = caller.channels if caller is not None else (), dict[str, list[Row]]()
     refusals, operations = (
         [],
         [operation for operation in found.model.described.operations if operation in OPERATION_VERBS],
@@ -257,10 +273,20 @@ def _explain(router: Router, name: str, face: str, caller: Caller | None, states
         except UmgError as error:
             refusals.append(error)
         else:
-            print(f"to {OPERATION_VERBS[operation]}:")
-            print_table(("channel", "upstream model", "state", "reasons"), rows)
+            tables[OPERATION_VERBS[operation]] = rows
     if len(refusals) == len(operations):
         raise refusals[0]
+    print_routes(tables, form)
+
+
+def print_routes(tables: Mapping[str, Sequence[Row]], form: Form) -> None:
+    """Print the channels of each operation in a form; in a text each operation has a table."""
+    if not form.is_text:
+        print_table((OPERATION_COLUMN, *ROUTE_COLUMNS), [(verb, *row) for verb in tables for row in tables[verb]], form)
+        return
+    for verb, rows in tables.items():
+        print(f"to {verb}:")
+        print_table(ROUTE_COLUMNS, rows, form)
 
 
 def _resolve(router: Router, name: str, caller: Caller | None) -> Resolved:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from umg_grpc.cli.price_texts import row_text
-from umg_grpc.cli.text_tables import print_line, print_table
+from umg_grpc.cli.text_tables import Column, Fit, Form, print_line, print_table
 from umg_grpc.knowledge.model_facts_by_id import FoundModel, find
 from umg_grpc.knowledge.quirk_sources import QuirkSource, quirk_sources, set_names
 from umg_grpc.knowledge.shipped_prices import PriceFile, price_row, price_source
@@ -21,10 +21,18 @@ Cells = tuple[str, str, str, str]
 WRITTEN_CELLS: Cells = ("config", "yes", "`quirks` of the channel", "")
 DESCRIBED_CELLS: Cells = ("config", "no", "other settings of the channel or model, or the catalogue of models", "")
 ORIGIN_TEXTS = {"hand": "model", "generated": "model, generated", "inherited": "model, inherited"}
-RESTRICTION_COLUMNS = ("quirk", "value", "formats", "origin", "certain", "source", "as of")
+RESTRICTION_COLUMNS = (
+    Column("quirk"),
+    Column("value", fit=Fit.FOLDED),
+    Column("formats", 3, Fit.FOLDED),
+    Column("origin", 4),
+    Column("certain", 5),
+    Column("source", 2, Fit.FOLDED),
+    Column("as of", 5),
+)
 
 
-def print_restrictions(target: Target, prices: PriceFile) -> None:
+def print_restrictions(target: Target, prices: PriceFile, form: Form) -> None:
     """Print the restrictions of a target's model, and the further facts about it. `prices`: file of the operator."""
     members = list(_members_of_vectors(target))
     if not target.quirks.by_protocol and not members:
@@ -38,7 +46,7 @@ def print_restrictions(target: Target, prices: PriceFile) -> None:
         print_line(f"restrictions of {name}: none is known")
         return
     print_line(f"restrictions of {name} ({_identity(found, vendor)}); `quirks` of the channel override them:")
-    print_table(RESTRICTION_COLUMNS, rows)
+    print_table(RESTRICTION_COLUMNS, rows, form)
     if others:
         print_line(f"further facts: {', '.join(others)}")
     if (price := price_row(target.model, vendor, prices)) is not None and (stated := row_text(price)):

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.error import URLError
@@ -17,7 +17,7 @@ from umg_grpc.base.printable_text import printable
 from umg_grpc.base.wildcard_patterns import matcher
 from umg_grpc.cli.environment_proxy import proxy_handler
 from umg_grpc.cli.price_texts import price_text, row_text
-from umg_grpc.cli.text_tables import print_line, print_table
+from umg_grpc.cli.text_tables import Column, Fit, Form, print_line, print_table
 from umg_grpc.config import Config
 from umg_grpc.knowledge.conditional_price_rates import describe
 from umg_grpc.knowledge.operator_price_files import changes, named, read_price_file, updated_rows
@@ -36,25 +36,45 @@ from umg_grpc.knowledge.vendor_addresses import vendor_of
 from umg_grpc.routing import Router, Target
 from umg_grpc.routing.channel_model_prices import has_own_prices, is_priced, price_region_of, stated_prices
 from umg_grpc.v1 import pb
+from umg_grpc.wire.protobuf_json import to_json
 
 FETCH_SECONDS = 60.0
 MAX_BYTES = 64 * 1024 * 1024
 LISTED_CHANGES = 40
-PRICE_COLUMNS = ("model", "vendor", "prices", "rates", "retired", "as of")
+PRICE_COLUMNS = (
+    Column("model"),
+    Column("vendor", 2),
+    Column("prices", fit=Fit.LISTED),
+    Column("rates", 5, is_number=True),
+    Column("retired", 3),
+    Column("as of", 4),
+)
 
 
-def list_prices(file: PriceFile, pattern: str, vendor: str) -> None:
+def list_prices(file: PriceFile, pattern: str, vendor: str, form: Form) -> None:
     """Print the rows of models whose ids match a pattern, of one vendor or ("") all."""
     fits = matcher([pattern.lower()]).match
-    rows = [
-        (row.model, row.vendor or "maker", row_text(row), str(len(row.rates) or ""), row.retired, price_source(row)[1])
-        for row in _all_rows(file)
-        if fits(row.model.lower()) and vendor in ("", row.vendor)
-    ]
+    rows = [row for row in _all_rows(file) if fits(row.model.lower()) and vendor in ("", row.vendor)]
     if not rows:
         print(f"umg: no model with a public price fits {pattern}", file=sys.stderr)
         raise typer.Exit(1)
-    print_table(PRICE_COLUMNS, rows)
+    print_prices(rows, form)
+
+
+def print_prices(rows: Sequence[UnitPrices], form: Form) -> None:
+    """Print rows of public prices in a form."""
+    print_table(PRICE_COLUMNS, map(_cells, rows), form, map(_record, rows))
+
+
+def _cells(row: UnitPrices) -> tuple[str, ...]:
+    origin = row.vendor or "maker"
+    return row.model, origin, row_text(row), str(len(row.rates) or ""), row.retired, price_source(row)[1]
+
+
+def _record(row: UnitPrices) -> Mapping[str, object]:
+    prices = [to_json(price) for price in messages_of(row)]
+    named_values = {"model": row.model, "vendor": row.vendor or "maker", "prices": prices, "rates": len(row.rates)}
+    return {**named_values, "retired": row.retired, "as_of": price_source(row)[1]}
 
 
 def _all_rows(file: PriceFile) -> Iterator[UnitPrices]:

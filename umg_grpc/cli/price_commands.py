@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from umg_grpc.cli.common_flags import DATA_FOLDER, ConfigFlag, DataFlag
+from umg_grpc.cli.common_flags import DATA_FOLDER, ConfigFlag, DataFlag, prints_table
+from umg_grpc.cli.text_tables import Form
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="List, explain and update the public prices of models."
@@ -15,10 +16,12 @@ VendorFlag = Annotated[str, typer.Option(metavar="NAME", help="Only this vendor:
 
 
 @app.command("list")
+@prints_table
 def list_(
     pattern: Annotated[str, typer.Argument(help="Ids of models, with * for any text.")] = "*",
     *,
     vendor: VendorFlag = "",
+    form: Form,
     config: ConfigFlag = None,
     data: DataFlag = DATA_FOLDER,
 ) -> None:
@@ -26,7 +29,7 @@ def list_(
     from umg_grpc.cli.price_command_actions import list_prices
     from umg_grpc.process.config_loading import load
 
-    list_prices(load(config, data).public_prices, pattern, vendor)
+    list_prices(load(config, data).public_prices, pattern, vendor, form)
 
 
 @app.command()

@@ -7,15 +7,23 @@ from typing import Annotated
 
 import typer
 
+from umg_grpc.cli.common_flags import prints_table
+from umg_grpc.cli.text_tables import Form
 
-def providers(name: Annotated[str | None, typer.Argument(help="Show all values of this one.")] = None) -> None:
+
+@prints_table
+def providers(
+    name: Annotated[str | None, typer.Argument(help="Show all values of this one.")] = None, *, form: Form
+) -> None:
     """List the providers that a channel can name: `provider: NAME` fills in its address, protocols and models."""
-    from umg_grpc.cli.provider_texts import details, table
+    from umg_grpc.cli.provider_texts import details, print_providers
     from umg_grpc.config.typed_sections_from_yaml import similar
     from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS
 
     if name is None:
-        print(table())
+        print_providers(PROVIDER_PRESETS.values(), form)
+    elif form is not Form.TABLE:
+        raise typer.BadParameter("it goes without the name of a provider", param_hint=f"--{form}")
     elif name in PROVIDER_PRESETS:
         print(details(name))
     else:

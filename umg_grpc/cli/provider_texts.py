@@ -1,12 +1,17 @@
 """Texts that `umg providers` prints about the provider presets."""
 
-from collections.abc import Iterator, Mapping
-from textwrap import fill
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
+from umg_grpc.cli.text_tables import Column, Fit, Form, print_table
 from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS, Kind, Provider
 
-TEXT_WIDTH = 80
+PROVIDER_COLUMNS = (
+    Column("provider"),
+    Column("kind", 2),
+    Column("key", fit=Fit.FOLDED),
+    Column("protocols", fit=Fit.LISTED),
+)
 KIND_TITLES: Mapping[Kind, str] = MappingProxyType(
     {
         "maker": "Makers of models",
@@ -17,23 +22,26 @@ KIND_TITLES: Mapping[Kind, str] = MappingProxyType(
         "local": "Servers of your own",
     }
 )
-"""Kind of a provider -> heading of its providers."""
+"""Kind of a provider -> title of its providers."""
 
 
-def table() -> str:
-    """Return a text table of all providers by kind: name, first environment variable of the key, protocols."""
-    return "\n\n".join("\n".join((title, *_rows(kind))) for kind, title in KIND_TITLES.items())
+def print_providers(providers: Iterable[Provider], form: Form) -> None:
+    """Print a table of providers by kind: name, first environment variable of the key, protocols."""
+    presets = sorted(providers, key=lambda preset: [*KIND_TITLES].index(preset.kind))
+    rows = (
+        (preset.name, KIND_TITLES[preset.kind], _first_variable(preset), ", ".join(preset.protocols))
+        for preset in presets
+    )
+    print_table(PROVIDER_COLUMNS, rows, form, map(_record, presets))
 
 
-def _rows(kind: Kind) -> Iterator[str]:
-    """Yield the lines of the providers of a kind, whose protocols continue below each other."""
-    presets = [preset for preset in PROVIDER_PRESETS.values() if preset.kind == kind]
-    keys = [_credentials(preset).partition(" or ")[0].removesuffix(",") for preset in presets]
-    name_width, key_width = max(len(preset.name) for preset in presets), max(map(len, keys))
-    for preset, key in zip(presets, keys, strict=True):
-        head = f"  {preset.name:{name_width}}  {key:{key_width}}  "
-        indent = " " * len(head)
-        yield fill(", ".join(preset.protocols), TEXT_WIDTH, initial_indent=head, subsequent_indent=indent)
+def _first_variable(preset: Provider) -> str:
+    return _credentials(preset).partition(" or ")[0].removesuffix(",")
+
+
+def _record(preset: Provider) -> Mapping[str, object]:
+    values = {"provider": preset.name, "kind": preset.kind, "title": preset.title, "key": _first_variable(preset)}
+    return {**values, "protocols": [*preset.protocols], "base_url": preset.base_url}
 
 
 def details(name: str) -> str:

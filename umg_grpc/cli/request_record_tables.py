@@ -1,12 +1,9 @@
 """Implementation of `umg requests`: prints the records of past calls, from a database or a gateway."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC
-from typing import assert_never
 
 from google.protobuf.duration_pb2 import Duration
-from google.protobuf.timestamp_pb2 import Timestamp
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.micro_credits import credits_text
@@ -15,38 +12,48 @@ from umg_grpc.cli.admin_connection import opened
 from umg_grpc.cli.common_flags import AdminTarget
 from umg_grpc.cli.key_command_actions import all_keys
 from umg_grpc.cli.price_texts import price_text
-from umg_grpc.cli.text_tables import print_table
+from umg_grpc.cli.text_tables import Column, Fit, Form, print_fields, print_objects, print_table
+from umg_grpc.cli.time_texts import time_text
 from umg_grpc.cli.usage_command_actions import (
     INPUT_COLUMNS,
     OPERATION_NAMES,
     OUTPUT_COLUMNS,
     Calls,
-    Format,
     counts_of,
-    print_records,
 )
 from umg_grpc.service.servicers.timestamps import timestamp
 from umg_grpc.v1 import pb
 from umg_grpc.wire.protobuf_json import enum_names, to_json
 
 PAGE_SIZE = 1000
+TITLE_WIDTH = 19
 REASON_NAMES = enum_names(pb.ErrorReason.DESCRIPTOR)
-TABLE_COLUMNS = (
-    "time",
-    "request",
-    "key",
-    "model",
-    "channel",
-    "outcome",
-    "ms",
-    "attempts",
-    "input",
-    "output",
-    "credits",
+RECORD_COLUMNS = (
+    Column("time"),
+    Column("request"),
+    Column("key", 4),
+    Column("model", 3),
+    Column("channel", 5),
+    Column("outcome", 2),
+    Column("reason", 3),
+    Column("ms", 5, is_number=True),
+    Column("attempts", 7, is_number=True),
+    Column("input", 6, is_number=True),
+    Column("output", 6, is_number=True),
+    Column("credits", 4, is_number=True),
 )
 ATTEMPT_COLUMNS = (
-    *("channel", "upstream model", "after ms", "ms", "status", "outcome"),
-    *("kind", "code", "request id there", "message", "protocol"),
+    Column("channel"),
+    Column("upstream model", 3),
+    Column("after ms", 5, is_number=True),
+    Column("ms", 4, is_number=True),
+    Column("status", 2, is_number=True),
+    Column("outcome"),
+    Column("kind", 4),
+    Column("code", 4),
+    Column("request id there", 5),
+    Column("message", fit=Fit.FOLDED),
+    Column("protocol", 6, Fit.FOLDED),
 )
 CSV_COLUMNS = (
     *("request_id", "start_time", "key_id", "operation", "method", "face", "agent", "model", "channel", "streamed"),
@@ -64,7 +71,7 @@ CSV_COLUMNS = (
 """Columns of CSV, before the counts; of the attempts their number."""
 
 
-async def list_requests(target: AdminTarget, calls: Calls, limit: int, printed: Format, *, failed: bool) -> None:
+async def list_requests(target: AdminTarget, calls: Calls, limit: int, form: Form, *, failed: bool) -> None:
     """Print the newest records of the selected calls, at most `limit`. `failed`: only failed calls."""
     async with opened(target) as admin:
         request = pb.ListRequestRecordsRequest(
@@ -77,32 +84,42 @@ async def list_requests(target: AdminTarget, calls: Calls, limit: int, printed: 
             failed_only=failed,
         )
         records = await _records(admin, request, limit)
-        keys = await all_keys(admin) if printed is Format.TABLE else ()
-    match printed:
-        case Format.TABLE:
-            names = {key.key_id: key.settings.name for key in keys}
-            print_table(TABLE_COLUMNS, [_table_row(record, names) for record in records])
-        case Format.JSONL:
-            print_records(map(to_json, records), (), printed)
-        case Format.CSV:
-            columns = [*CSV_COLUMNS, *counts_of(()), "micro_credits"]
-            print_records([_csv_row(record) for record in records], columns, printed)
-        case unhandled:
-            assert_never(unhandled)
+        keys = await all_keys(admin) if form.is_text else ()
+    print_records(records, {key.key_id: key.settings.name for key in keys}, form)
 
 
-async def show_request(target: AdminTarget, request_id: str) -> None:
+def print_records(records: Sequence[pb.RequestRecord], names: Mapping[str, str], form: Form) -> None:
+    """Print records of calls in a form. `names`: id of a key -> its name, for texts."""
+    if form.is_text:
+        print_table(RECORD_COLUMNS, [_table_row(record, names) for record in records], form)
+    else:
+        _print_objects(records, form)
+
+
+def _print_objects(records: Sequence[pb.RequestRecord], form: Form) -> None:
+    columns = [*CSV_COLUMNS, *counts_of(()), "micro_credits"]
+    print_objects(map(_csv_row if form is Form.CSV else to_json, records), columns, form)
+
+
+async def show_request(target: AdminTarget, request_id: str, form: Form) -> None:
     """Print all records with a request id, oldest first, each with its attempts at channels."""
     async with opened(target) as admin:
         found = await admin.call(pb.GetRequestRecordRequest(request_id=request_id), pb.GetRequestRecordResponse)
         records = [*found.earlier_records[::-1], found.record]
         names = {key_id: await _key_text(admin, key_id) for key_id in {record.key_id for record in records}}
+    if not form.is_text:
+        _print_objects(records, form)
+        return
     for record in records:
-        for name, value in _lines(record, names[record.key_id]):
-            print(f"{name:<19}{value}")
-        if record.attempts:
-            print("attempts:")
-            print_table(ATTEMPT_COLUMNS, [attempt_row(record, attempt) for attempt in record.attempts])
+        print_record(record, names[record.key_id], form)
+
+
+def print_record(record: pb.RequestRecord, key: str, form: Form) -> None:
+    """Print all fields of the record of a call, and a table of its attempts at channels. `key`: its name and id."""
+    print_fields(_lines(record, key), TITLE_WIDTH, form)
+    if record.attempts:
+        print("attempts:")
+        print_table(ATTEMPT_COLUMNS, [attempt_row(record, attempt) for attempt in record.attempts], form)
 
 
 async def _records(admin: AdminClient, request: pb.ListRequestRecordsRequest, limit: int) -> list[pb.RequestRecord]:
@@ -126,7 +143,7 @@ async def _key_text(admin: AdminClient, key_id: str) -> str:
 def _lines(record: pb.RequestRecord, key: str) -> Iterator[tuple[str, str]]:
     """Yield the fields of a record as pairs of title and text, without counts of zero."""
     yield "request", record.request_id
-    yield "time", _time(record.start_time)
+    yield "time", time_text(record.start_time, "milliseconds")
     yield "outcome", _outcome(record)
     if record.message:
         yield "error", _printable(record.message)
@@ -170,10 +187,11 @@ def charged_text(record: pb.RequestRecord) -> str:
 def _table_row(record: pb.RequestRecord, names: Mapping[str, str]) -> tuple[str, ...]:
     counts = counts_of(record.quantities)
     tokens = (sum(counts[name] for name in names) for names in (INPUT_COLUMNS, OUTPUT_COLUMNS))
-    called = (record.model, record.channel or "none", _outcome(record), _ms(record.duration), str(len(record.attempts)))
+    outcome = (record.status, REASON_NAMES.get(record.reason, ""))
+    called = (record.model, record.channel or "none", *outcome, _ms(record.duration), str(len(record.attempts)))
     cost = credits_text(record.micro_credits)
     key = names.get(record.key_id, record.key_id)
-    return (_time(record.start_time), record.request_id, key, *called, *map(str, tokens), cost)
+    return (time_text(record.start_time), record.request_id, key, *called, *map(str, tokens), cost)
 
 
 def _csv_row(record: pb.RequestRecord) -> dict[str, object]:
@@ -203,10 +221,6 @@ def attempt_row(record: pb.RequestRecord, attempt: pb.RequestAttempt) -> tuple[s
 def _outcome(record: pb.RequestRecord) -> str:
     reason = REASON_NAMES.get(record.reason)
     return f"{record.status} ({reason})" if reason else record.status
-
-
-def _time(time: Timestamp) -> str:
-    return time.ToDatetime(UTC).isoformat(timespec="milliseconds")
 
 
 def _ms(duration: Duration) -> str:

@@ -1,22 +1,69 @@
-"""Text tables and bar charts for terminals and pipes."""
+"""Tables of commands: text as wide as the terminal, text of all columns for pipes, JSON and CSV."""
 
+import csv
 import itertools
+import json
+import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-
-from rich.cells import cell_len
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 
 from umg_grpc.base.printable_text import printable, printable_lines
 
-MAX_DRAWN_ROWS = 1000
-"""Most rows of a table that is drawn on a terminal with lines."""
-PIPE_COLUMNS = 400  # wide enough that no cell is cut in a pipe; on a terminal cells are cut at its width
-
 BAR_WIDTH = 24
 BAR_EIGHTHS = " ▏▎▍▌▋▊▉"
+COLUMN_GAP = "  "
+MIN_CUT_WIDTH = 12
+"""Least width of a column whose cells may be cut."""
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+"""First characters by which spreadsheets recognize a formula (OWASP, "CSV Injection")."""
+
+
+class Fit(StrEnum):
+    """Treatment of cells that are wider than their column on a terminal."""
+
+    WHOLE = "whole"
+    """The column is never narrower than its cells: ids, models, dates and numbers."""
+    FOLDED = "folded"
+    """Their words continue on the next lines; no word is cut."""
+    LISTED = "listed"
+    """Their members, with commas between them, continue on the next lines; none is cut."""
+    CUT = "cut"
+    """They end with an ellipsis."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """Column of a table. Its name in JSON and CSV is the title with `_` for spaces."""
+
+    title: str
+    importance: int = 1
+    """1 for columns that are never left out. Of the others, those with the largest number are left out first."""
+    fit: Fit = Fit.WHOLE
+    is_number: bool = False
+    """Whether cells are aligned at the right."""
+
+    @property
+    def name(self) -> str:
+        """Name of the column's values in JSON and CSV."""
+        return self.title.replace(" ", "_")
+
+
+class Form(StrEnum):
+    """Form in which a table is printed. `WIDE` is the text with all columns at any width of the terminal."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    JSONL = "jsonl"
+    CSV = "csv"
+
+    @property
+    def is_text(self) -> bool:
+        """Whether people read it, so that lines besides the table are printed too."""
+        return self in {Form.TABLE, Form.WIDE}
 
 
 def bars(values: Sequence[int]) -> list[str]:
@@ -35,34 +82,196 @@ def print_line(text: str) -> None:
     print(printable(text))
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table, without markup, and with escapes of invisible characters. On a terminal it has lines, and cells
-    are cut at its width. In a pipe, and with very many rows, each row is a line.
-    """
-    cells, console = [tuple(map(printable_lines, row)) for row in rows], Console()
-    is_drawn = console.is_terminal and len(cells) <= MAX_DRAWN_ROWS
-    if not is_drawn and all(map(str.isprintable, itertools.chain(columns, *cells))):
-        sys.stdout.write("".join(_lines([tuple(columns), *cells])))
+def print_table(
+    columns: Sequence[Column],
+    rows: Iterable[Sequence[str]],
+    form: Form = Form.TABLE,
+    records: Iterable[Mapping[str, object]] | None = None,
+) -> None:
+    """Print a table in a form. `records`: the rows as objects, for JSON; by default the cells by the columns' names."""
+    names = [column.name for column in columns]
+    if not form.is_text:
+        found = (dict(zip(names, row, strict=True)) for row in rows)
+        print_objects(found if records is None or form is Form.CSV else records, names, form)
         return
-    table = Table(*columns)
+    cells = [tuple(map(printable_lines, row)) for row in rows]
+    if (width := _terminal_width(form)) == sys.maxsize:
+        sys.stdout.write("".join(f" {line} \n" for line in _lines(columns, cells, _widths(columns, cells))))
+    else:
+        sys.stdout.write("".join(f"{line}\n" for line in terminal_lines(columns, cells, width)))
+
+
+def print_fields(fields: Iterable[tuple[str, str]], indent: int, form: Form = Form.TABLE) -> None:
+    """Print pairs of a title and a text, one below the other. `indent`: column in which the texts begin. On a terminal
+    they are folded at its width, except in the wide form.
+    """
+    for line in _block(((title, printable(text)) for title, text in fields), indent, _terminal_width(form)):
+        print(line)
+
+
+def _terminal_width(form: Form) -> int:
+    """Return the width of the terminal; `sys.maxsize` for the wide form, and where the output is no terminal."""
+    if form is Form.WIDE or not sys.stdout.isatty():
+        return sys.maxsize
+    from rich.console import Console  # here: slow to import, and needed on a terminal alone
+
+    return Console().width
+
+
+def print_objects(records: Iterable[Mapping[str, object]], names: Sequence[str], form: Form) -> None:
+    """Print records as a JSON array, as JSON lines, or as CSV with a header of the names. In CSV, a text that a
+    spreadsheet would run as a formula begins with an apostrophe: callers and providers choose some of the texts.
+    """
+    match form:
+        case Form.CSV:
+            writer = csv.writer(sys.stdout, lineterminator="\n")
+            writer.writerow(names)
+            writer.writerows([_harmless(record[name]) for name in names] for record in records)
+        case Form.JSON:
+            texts = (json.dumps(record, ensure_ascii=False) for record in records)
+            sys.stdout.write("[" + ",".join(f"\n{text}" for text in texts) + "\n]\n")
+        case _:  # JSON lines
+            for record in records:
+                print(json.dumps(record, ensure_ascii=False))
+
+
+def _harmless(value: object) -> object:
+    is_formula = isinstance(value, str) and len(value) > 1 and value.startswith(FORMULA_STARTS)
+    return f"'{value}" if is_formula else value
+
+
+def terminal_lines(columns: Sequence[Column], cells: Sequence[Sequence[str]], width: int) -> Iterator[str]:
+    """Yield the lines of a table on a terminal of `width` characters. Columns that do not fit are left out by their
+    importance, and named in the last line. If the most important ones do not fit, each row is a block of lines.
+    """
+    naturals = _widths(columns, cells)
+    shown = _shown(columns, _least_widths(columns, cells, naturals), naturals, width)
+    if not shown:
+        yield from _blocks(columns, cells, width)
+        return
+    kept = [columns[place] for place in shown]
+    head, *lines = _lines(kept, [[row[place] for place in shown] for row in cells], list(shown.values()))
+    yield head.rstrip()
+    yield COLUMN_GAP.join("─" * each for each in shown.values())
+    yield from map(str.rstrip, lines)
+    if left_out := [column.title for place, column in enumerate(columns) if place not in shown]:
+        yield from textwrap.wrap(f"left out: {', '.join(left_out)}; --wide shows all", width)
+
+
+def _widths(columns: Sequence[Column], cells: Sequence[Sequence[str]]) -> list[int]:
+    return [
+        max(_text_width(column.title), *(_text_width(line) for row in cells for line in row[place].split("\n")), 0)
+        for place, column in enumerate(columns)
+    ]
+
+
+def _least_widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], naturals: Sequence[int]) -> list[int]:
+    least = [*naturals]
+    for place, column in enumerate(columns):
+        head = _text_width(column.title)
+        if column.fit is Fit.CUT:
+            least[place] = min(naturals[place], max(MIN_CUT_WIDTH, head))
+        elif column.fit is not Fit.WHOLE:
+            words = (word for row in cells for word in _words(row[place], column.fit))
+            least[place] = max(head, *map(_text_width, words), 0)
+    return least
+
+
+def _shown(columns: Sequence[Column], least: Sequence[int], naturals: Sequence[int], width: int) -> dict[int, int]:
+    """Return place -> width of the columns that fit; none if the most important ones do not. The room that is left is
+    divided among columns that are narrower than their cells.
+    """
+    room, found = width + len(COLUMN_GAP), dict[int, int]()
+    for place in sorted(range(len(columns)), key=lambda place: columns[place].importance):
+        if least[place] + len(COLUMN_GAP) <= room:
+            room -= least[place] + len(COLUMN_GAP)
+            found[place] = least[place]
+        elif columns[place].importance == 1:
+            return {}
+    while room and (narrow := [place for place in found if found[place] < naturals[place]]):
+        found[min(narrow, key=lambda place: found[place])] += 1
+        room -= 1
+    return dict(sorted(found.items()))
+
+
+def _blocks(columns: Sequence[Column], cells: Sequence[Sequence[str]], width: int) -> Iterator[str]:
+    """Yield the lines of rows as blocks, without empty values."""
+    indent = max(_text_width(column.title) for column in columns) + len(COLUMN_GAP)
+    for number, row in enumerate(cells):
+        if number:
+            yield ""
+        titles = [column.title for column in columns]
+        yield from _block([(title, cell) for title, cell in zip(titles, row, strict=True) if cell], indent, width)
+
+
+def _block(fields: Iterable[tuple[str, str]], indent: int, width: int) -> Iterator[str]:
+    for title, text in fields:
+        for position, line in enumerate(_folded(text, width - indent)):
+            yield _padded("" if position else title, indent) + line
+
+
+def _lines(columns: Sequence[Column], cells: Sequence[Sequence[str]], widths: Sequence[int]) -> Iterator[str]:
+    """Yield the head of a table and its rows; a cell with several lines stays in its column."""
+    yield COLUMN_GAP.join(map(_aligned, columns, [column.title for column in columns], widths))
     for row in cells:
-        table.add_row(*map(Text, row))
-    if not console.is_terminal:
-        console = Console(width=PIPE_COLUMNS)
-        table.box = None
-    console.print(table)
+        parts = map(_fitted, columns, row, widths)
+        for texts in itertools.zip_longest(*parts, fillvalue=""):
+            yield COLUMN_GAP.join(map(_aligned, columns, texts, widths))
 
 
-def _lines(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    columns = [_padded(column) for column in zip(*rows, strict=True)]
-    for row in zip(*columns, strict=True):
-        yield f" {'  '.join(row)} \n"
+def _fitted(column: Column, cell: str, width: int) -> list[str]:
+    lines = cell.split("\n")
+    if len(lines) == 1 and _text_width(cell) <= width:
+        return lines
+    if column.fit is Fit.CUT:
+        return [_cut(line, width) for line in lines]
+    return _folded(cell, width, column.fit)
 
 
-def _padded(cells: Sequence[str]) -> list[str]:
-    if all(map(str.isascii, cells)):
-        width = max(map(len, cells))
-        return [cell.ljust(width) for cell in cells]
-    widths = list(map(cell_len, cells))
-    width = max(widths)
-    return [cell + " " * (width - own) for cell, own in zip(cells, widths, strict=True)]
+def _words(text: str, fit: Fit) -> list[str]:
+    """Return the parts of a text between which a line may end: its words, or the members of a list."""
+    return [part for line in text.split("\n") for part in re.split("(?<=,) " if fit is Fit.LISTED else " ", line)]
+
+
+def _folded(text: str, width: int, fit: Fit = Fit.FOLDED) -> list[str]:
+    """Return the lines of a text, with further line ends between words where a line is wider than `width`."""
+    lines = list[str]()
+    for line in text.split("\n"):
+        if _text_width(line) <= width:
+            lines.append(line)
+            continue
+        current = ""
+        for word in _words(line, fit):
+            longer = f"{current} {word}" if current else word
+            if current and _text_width(longer) > width:
+                lines.append(current)
+                longer = word
+            current = longer
+        lines.append(current)
+    return lines
+
+
+def _cut(text: str, width: int) -> str:
+    if _text_width(text) <= width:
+        return text
+    shorter = text[:width]
+    while _text_width(shorter) >= width:
+        shorter = shorter[:-1]
+    return f"{shorter}…"
+
+
+def _aligned(column: Column, text: str, width: int) -> str:
+    return " " * (width - _text_width(text)) + text if column.is_number else _padded(text, width)
+
+
+def _padded(text: str, width: int) -> str:
+    return text + " " * (width - _text_width(text))
+
+
+def _text_width(text: str) -> int:
+    """Return the number of columns that a text takes on a terminal."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len  # here: slow to import, and rarely needed
+
+    return cell_len(text)

@@ -1,6 +1,7 @@
 """Implementation of `umg tasks callbacks`: prints the notifications to callers that are not delivered yet."""
 
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -9,15 +10,23 @@ from sqlalchemy import select
 
 from umg_grpc.cli.admin_client import CommandError
 from umg_grpc.cli.database_connection import opened_database
-from umg_grpc.cli.text_tables import print_table
+from umg_grpc.cli.text_tables import Column, Fit, Form, print_table
 from umg_grpc.process.config_loading import load_storage
 from umg_grpc.store.table_definitions import MediaTask, TaskCallback
 
-CALLBACK_COLUMNS = ("task", "key", "URL", "created", "attempts", "next attempt", "reason")
+CALLBACK_COLUMNS = (
+    Column("task"),
+    Column("key", 4),
+    Column("URL", 3),
+    Column("created", 4),
+    Column("attempts", 3, is_number=True),
+    Column("next attempt", 2),
+    Column("reason", 2, Fit.FOLDED),
+)
 GIVEN_UP = "given up"
 
 
-async def list_callbacks(config: Path | None, data: Path, limit: int) -> None:
+async def list_callbacks(config: Path | None, data: Path, limit: int, form: Form) -> None:
     """Print the newest undelivered notifications in the database of a config. Print a failure and exit with 1."""
     query = (
         select(TaskCallback, MediaTask.callback_error)
@@ -31,6 +40,11 @@ async def list_callbacks(config: Path | None, data: Path, limit: int) -> None:
     except CommandError as error:
         print(f"umg: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
+    print_callbacks([(each, reason) for each, reason in found], form)
+
+
+def print_callbacks(found: Sequence[tuple[TaskCallback, str | None]], form: Form) -> None:
+    """Print notifications, each with the reason of its last failure, in a form."""
     rows = [
         (
             *(each.task_id, each.owner, each.url, _time(each.create_micros), str(each.attempts)),
@@ -38,7 +52,7 @@ async def list_callbacks(config: Path | None, data: Path, limit: int) -> None:
         )
         for each, reason in found
     ]
-    print_table(CALLBACK_COLUMNS, rows)
+    print_table(CALLBACK_COLUMNS, rows, form)
 
 
 def _time(micros: int) -> str:

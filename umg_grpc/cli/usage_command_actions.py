@@ -1,12 +1,9 @@
 """Implementation of `umg usage`: prints calls, tokens and cost by time, key, model, channel or agent."""
 
-import csv
-import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
 from types import MappingProxyType
 
 from umg_grpc.base.micro_credits import credits_text
@@ -14,7 +11,7 @@ from umg_grpc.cli.admin_client import AdminClient
 from umg_grpc.cli.admin_connection import opened
 from umg_grpc.cli.common_flags import AdminTarget
 from umg_grpc.cli.key_command_actions import all_keys
-from umg_grpc.cli.text_tables import bars, print_table
+from umg_grpc.cli.text_tables import Column, Form, bars, print_objects, print_table
 from umg_grpc.knowledge.price_calculation import REQUEST_UNIT
 from umg_grpc.service.servicers.timestamps import timestamp
 from umg_grpc.v1 import pb
@@ -47,16 +44,18 @@ INPUT_COLUMNS = (
     *("audio_input_tokens", "image_input_tokens"),
 )
 OUTPUT_COLUMNS = ("output_tokens", "reasoning_tokens", "audio_output_tokens", "image_output_tokens")
+SUM_COLUMNS = (
+    Column("requests", is_number=True),
+    Column("failed", 3, is_number=True),
+    Column("input", 3, is_number=True),
+    Column("cached", 5, is_number=True),
+    Column("share", 4, is_number=True),
+    Column("output", 3, is_number=True),
+    Column("reasoning", 5, is_number=True),
+)
+CREDITS_COLUMN = Column("credits", is_number=True)
 OTHER_COUNTS = tuple(name for name in UNIT_NAMES.values() if not name.endswith("_tokens"))
 """Counts that have a column in a table only if one of its rows has them."""
-
-
-class Format(StrEnum):
-    """Output format of printed usage and records: a table, JSON lines or CSV."""
-
-    TABLE = "table"
-    CSV = "csv"
-    JSONL = "jsonl"
 
 
 @dataclass(frozen=True)
@@ -93,9 +92,7 @@ class UsageTotal:
         return sum(self.counts[name] for name in names)
 
 
-async def usage(
-    target: AdminTarget, by: Sequence[str], calls: Calls, printed: Format, *, chart: bool | None = None
-) -> None:
+async def usage(target: AdminTarget, by: Sequence[str], calls: Calls, form: Form, *, chart: bool | None = None) -> None:
     """Print the usage of the selected calls. `by`: dimensions, for example `day` and `key`; `chart`: whether a table
     has bars, None if it is on a terminal.
     """
@@ -117,23 +114,13 @@ async def usage(
         rows = [_row(by, entry) for entry in entries]
         names = {key.key_id: key.settings.name for key in await all_keys(admin)} if KEY_DIMENSION in by else {}
     rows.sort(key=lambda row: [*row.group.values()])
-    if printed is Format.TABLE:
+    if form.is_text:
         has_bars = sys.stdout.isatty() if chart is None else chart
-        _print_table(by, _with_gaps(by[0], rows) if has_bars and len(by) == 1 else rows, names, has_bars=has_bars)
+        shown = _with_gaps(by[0], rows) if has_bars and len(by) == 1 else rows
+        print_usage(by, shown, names, form, has_bars=has_bars)
         print(_begin_text(begin))
     else:
-        print_records([_members(row, names) for row in rows], _columns(by), printed)
-
-
-def print_records(records: Iterable[Mapping[str, object]], columns: Sequence[str], printed: Format) -> None:
-    """Print records as one JSON object per line, or as CSV with a header."""
-    if printed is Format.JSONL:
-        for record in records:
-            print(json.dumps(record, ensure_ascii=False))
-        return
-    writer = csv.DictWriter(sys.stdout, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(records)
+        print_objects([_members(row, names) for row in rows], _columns(by), form)
 
 
 def counts_of(quantities: Iterable[pb.Quantity]) -> dict[str, int]:
@@ -209,20 +196,28 @@ def _text(name: str, entry: pb.UsageEntry) -> str:
             return entry.start_time.ToDatetime(UTC).strftime(TIME_BUCKETS[bucket])
 
 
-def _print_table(by: Sequence[str], rows: Sequence[UsageTotal], names: Mapping[str, str], *, has_bars: bool) -> None:
+def print_usage(
+    by: Sequence[str],
+    rows: Sequence[UsageTotal],
+    names: Mapping[str, str],
+    form: Form = Form.TABLE,
+    *,
+    has_bars: bool,
+) -> None:
+    """Print usage as a text table, with the sum of several rows. `names`: id of a key -> its name."""
     others = [name for name in OTHER_COUNTS if any(row.counts[name] for row in rows)]
-    headings = [name.replace("_", " ") for name in others]
-    columns = [*by, "requests", "failed", "input", "cached", "share", "output", "reasoning", *headings, "credits"]
+    headings = [Column(name.replace("_", " "), 4, is_number=True) for name in others]
+    columns = [*map(Column, by), *SUM_COLUMNS, *headings, CREDITS_COLUMN]
     cells = [[*_cells(row, names), *_figures([row], others)] for row in rows]
     if has_bars:
         costs = [row.micro_credits for row in rows]
-        columns.append("credits" if any(costs) else "requests")
+        columns.append(Column("bars of credits" if any(costs) else "bars of requests", 6))
         values = costs if any(costs) else [row.requests for row in rows]
         for line, bar in zip(cells, bars(values), strict=True):
             line.append(bar)
     if len(rows) > 1 and by:
         cells.append(["total", *[""] * (len(by) - 1), *_figures(rows, others), *[""] * has_bars])
-    print_table(columns, cells)
+    print_table(columns, cells, form)
 
 
 def _cells(row: UsageTotal, names: Mapping[str, str]) -> Iterator[str]:

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from umg_grpc.cli.command_runner import run_async
-from umg_grpc.cli.common_flags import AdminTarget, names, takes, time_or_age
+from umg_grpc.cli.common_flags import AdminTarget, names, prints_table, takes, time_or_age
+from umg_grpc.cli.text_tables import Form
 
 if TYPE_CHECKING:
-    from umg_grpc.cli.usage_command_actions import Calls, Format
+    from umg_grpc.cli.usage_command_actions import Calls
 
 requests = typer.Typer(no_args_is_help=True, help="List and look up the records of calls.")
 
@@ -17,11 +18,14 @@ KeysFlag = Annotated[str, typer.Option("--key", metavar="KEY,..", help="Only the
 ModelsFlag = Annotated[str, typer.Option("--model", metavar="MODEL,..", help="Only these models.")]
 ChannelsFlag = Annotated[str, typer.Option("--channel", metavar="NAME,..", help="Only these channels.")]
 AgentsFlag = Annotated[str, typer.Option("--agent", metavar="NAME,..", help="Only calls of these programs.")]
-FormatFlag = Annotated[str, typer.Option("--format", metavar="NAME", help="table, csv or jsonl.")]
+FormatFlag = Annotated[
+    str, typer.Option("--format", metavar="NAME", help="table, json, jsonl (an object on each line) or csv.")
+]
 SINCE_HELP = "Calls from this ISO time on, or of a span before now: 30d, 12h, 15m."
 
 
 @takes(AdminTarget)
+@prints_table
 def usage(
     *,
     since: Annotated[str, typer.Option(metavar="TIME", help=SINCE_HELP)] = "30d",
@@ -41,6 +45,7 @@ def usage(
     chart: Annotated[
         bool | None, typer.Option("--chart/--no-chart", help="Bars in the table; without it on a terminal only.")
     ] = None,
+    form: Form,
     target: AdminTarget,
 ) -> None:
     """Print the calls, tokens and cost of the past, by time, key, model, channel, agent or operation."""
@@ -51,11 +56,12 @@ def usage(
         message = f"expected names of {', '.join(commands.DIMENSION_NAMES)}, of the first four at most one"
         raise typer.BadParameter(message, param_hint="--by")
     calls = _calls(since, until, key, model, channel, agent)
-    run_async(commands.usage(target, groups, calls, _format(printed), chart=chart))
+    run_async(commands.usage(target, groups, calls, _form(form, printed), chart=chart))
 
 
 @requests.command("list")
 @takes(AdminTarget)
+@prints_table
 def list_requests(
     *,
     since: Annotated[str, typer.Option(metavar="TIME", help=SINCE_HELP)] = "24h",
@@ -67,26 +73,29 @@ def list_requests(
     failed: Annotated[bool, typer.Option("--failed", help="Only failed calls.")] = False,
     limit: Annotated[int, typer.Option(min=1, help="Most records.")] = 50,
     printed: FormatFlag = "table",
+    form: Form,
     target: AdminTarget,
 ) -> None:
     """Print the records of calls, newest first."""
     from umg_grpc.cli import request_record_tables as commands
 
     calls = _calls(since, until, key, model, channel, agent)
-    run_async(commands.list_requests(target, calls, limit, _format(printed), failed=failed))
+    run_async(commands.list_requests(target, calls, limit, _form(form, printed), failed=failed))
 
 
 @requests.command("show")
 @takes(AdminTarget)
+@prints_table
 def show_request(
     request_id: Annotated[str, typer.Argument(help="Request id of the call, from its `x-request-id`.")],
     *,
+    form: Form,
     target: AdminTarget,
 ) -> None:
     """Print the record of a call: key, model, outcome, error, tokens, cost, and each attempt at a channel."""
     from umg_grpc.cli import request_record_tables as commands
 
-    run_async(commands.show_request(target, request_id))
+    run_async(commands.show_request(target, request_id, form))
 
 
 def _calls(since: str, until: str | None, keys: str, models: str, channels: str, agents: str) -> "Calls":
@@ -99,10 +108,8 @@ def _calls(since: str, until: str | None, keys: str, models: str, channels: str,
     return Calls(start, end, names(keys), names(models), names(channels), names(agents))
 
 
-def _format(text: str) -> "Format":
-    from umg_grpc.cli.usage_command_actions import Format
-
-    try:
-        return Format(text)
-    except ValueError:
-        raise typer.BadParameter(f"expected one of {', '.join(Format)}", param_hint="--format") from None
+def _form(form: Form, printed: str) -> Form:
+    """Return the form that the flags select, of which `--format` is the older one. Raise BadParameter."""
+    if printed not in set(Form):
+        raise typer.BadParameter(f"expected one of {', '.join(Form)}", param_hint="--format")
+    return form if printed == Form.TABLE else Form(printed)

@@ -5,7 +5,7 @@ to standard output, the progress to standard error.
 import asyncio
 import re
 import sys
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -21,9 +21,10 @@ from umg_grpc.base.grpc_status import from_rpc, has_status_of
 from umg_grpc.base.shell_quoting import shell_word
 from umg_grpc.cli.chat_command import CONTROL_CHARACTERS
 from umg_grpc.cli.gateway_connection import GrpcTarget
-from umg_grpc.cli.text_tables import print_table
+from umg_grpc.cli.text_tables import Column, Fit, Form, print_fields, print_table
 from umg_grpc.knowledge.families.video_model_rules import ENTRY_RULES, Rules
 from umg_grpc.v1 import pb, rpc
+from umg_grpc.wire.protobuf_json import to_json
 
 TERMINAL_STATES = frozenset({pb.VIDEO_TASK_STATE_SUCCEEDED, pb.VIDEO_TASK_STATE_FAILED, pb.VIDEO_TASK_STATE_CANCELLED})
 RECONNECT_SECONDS = 1.0
@@ -31,6 +32,15 @@ MAX_RECONNECTIONS = 30
 """Number of times in succession that a broken stream of changes is opened again."""
 AGE_UNITS = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 ALL_KEYS = "*"
+TASK_COLUMNS = (
+    Column("task"),
+    Column("model", 2),
+    Column("state"),
+    Column("progress", 3, is_number=True),
+    Column("age", 3, is_number=True),
+    Column("prompt or error", 4, Fit.CUT),
+)
+FIELD_COLUMNS = (Column("field"), Column("value"))
 ENUM_NAME = re.compile(r"^VIDEO_(?:TASK_STATE|TASK_KIND|ENTRY|VARIANT|MEDIA_KIND|MEDIA_ROLE)_(\w+)$")
 
 
@@ -205,7 +215,9 @@ async def _progress(client: VideoClient, task: pb.VideoTask, console: Console) -
     return task
 
 
-async def list_tasks(target: GrpcTarget, states: Sequence[str], model: str | None, *, every: bool, limit: int) -> None:
+async def list_tasks(
+    target: GrpcTarget, states: Sequence[str], model: str | None, *, every: bool, limit: int, form: Form
+) -> None:
     """Print the newest video tasks as a table. `states`: names of the states, all if empty; `model`: only of this
     model; `every`: tasks of all keys, for an administrator.
     """
@@ -217,7 +229,13 @@ async def list_tasks(target: GrpcTarget, states: Sequence[str], model: str | Non
     )
     async with _opened(target) as client:
         found = await client.stub.ListVideoTasks(request, metadata=client.metadata)
-    now = datetime.now(UTC)
+    print_tasks(found.tasks, datetime.now(UTC), form)
+    if len(found.tasks) < found.total_count:
+        print(f"{len(found.tasks)} of {found.total_count} tasks; --limit shows more", file=sys.stderr)
+
+
+def print_tasks(tasks: Sequence[pb.VideoTask], now: datetime, form: Form) -> None:
+    """Print tasks in a form, with their age at a time."""
     rows = [
         (
             task.task_id,
@@ -225,23 +243,39 @@ async def list_tasks(target: GrpcTarget, states: Sequence[str], model: str | Non
             _state(task),
             f"{task.progress_percent} %",
             _age((now - task.create_time.ToDatetime(UTC)).total_seconds()),
-            _plain(task.error.message if task.HasField("error") else task.parameters.prompt)[:60],
+            _plain(task.error.message if task.HasField("error") else task.parameters.prompt),
         )
-        for task in found.tasks
+        for task in tasks
     ]
-    print_table(("task", "model", "state", "progress", "age", "prompt or error"), rows)
-    if len(found.tasks) < found.total_count:
-        print(f"{len(found.tasks)} of {found.total_count} tasks; --limit shows more", file=sys.stderr)
+    print_table(TASK_COLUMNS, rows, form, map(_object, tasks))
 
 
-async def show(target: GrpcTarget, task_id: str) -> None:
+async def show(target: GrpcTarget, task_id: str, form: Form) -> None:
     """Print a task as a table of its fields."""
     async with _opened(target) as client:
         task = await client.task(task_id)
+    print_task(task, form)
+
+
+def print_task(task: pb.VideoTask, form: Form) -> None:
+    """Print all fields of a task in a form."""
+    rows = _rows(MessageToDict(_without_media(task), preserving_proto_field_name=True))
+    if form.is_text:
+        print_fields(rows, max(len(name) for name, _ in rows) + 2, form)
+    else:
+        print_table(FIELD_COLUMNS, rows, form, [_object(task)])
+
+
+def _object(task: pb.VideoTask) -> Mapping[str, object]:
+    return to_json(_without_media(task))
+
+
+def _without_media(task: pb.VideoTask) -> pb.VideoTask:
+    """Return the task with the sizes of its input files in place of their bytes, which are not for people."""
     for each in task.parameters.media:
-        if each.data:  # not for people
+        if each.data:
             each.url = f"{len(each.data)} bytes"
-    print_table(("field", "value"), _rows(MessageToDict(task, preserving_proto_field_name=True)))
+    return task
 
 
 def _rows(value: object, path: str = "") -> list[tuple[str, str]]:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from umg_grpc.cli.command_runner import run_async
-from umg_grpc.cli.common_flags import DATA_FOLDER, ConfigFlag, DataFlag, takes
+from umg_grpc.cli.common_flags import DATA_FOLDER, ConfigFlag, DataFlag, prints_table, takes
 from umg_grpc.cli.gateway_connection import GrpcTarget, grpc_target
+from umg_grpc.cli.text_tables import Form
 
 if TYPE_CHECKING:
     from umg_grpc.cli.video_command_client import VideoOptions
@@ -74,12 +75,14 @@ def _options(prompt: str, model: str | None, images: list[str], last_frame: str 
 
 @tasks.command("list")
 @takes(grpc_target)
+@prints_table
 def list_tasks(
     *,
     state: Annotated[str, typer.Option(metavar="NAME,..", help=f"Only these states: {', '.join(TASK_STATES)}.")] = "",
     model: Annotated[str | None, typer.Option(help="Only this model.")] = None,
     every: Annotated[bool, typer.Option("--all", help="Of all keys; for an administrator.")] = False,
     limit: Annotated[int, typer.Option(min=1, max=500, help="Most tasks.")] = 20,
+    form: Form,
     target: GrpcTarget,
 ) -> None:
     """List the newest tasks."""
@@ -89,16 +92,17 @@ def list_tasks(
     states = names(state)
     if set(states) - set(TASK_STATES):
         raise typer.BadParameter(f"expected names of {', '.join(TASK_STATES)}", param_hint="--state")
-    _run(commands.list_tasks(target, states, model, every=every, limit=limit))
+    _run(commands.list_tasks(target, states, model, every=every, limit=limit, form=form))
 
 
 @tasks.command("show")
 @takes(grpc_target)
-def show(task: TaskArgument, *, target: GrpcTarget) -> None:
+@prints_table
+def show(task: TaskArgument, *, form: Form, target: GrpcTarget) -> None:
     """Print a task with its parameters, results or reason of failure."""
     from umg_grpc.cli import video_command_client as commands
 
-    _run(commands.show(target, task))
+    _run(commands.show(target, task, form))
 
 
 @tasks.command("watch")
@@ -120,16 +124,18 @@ def cancel(task: TaskArgument, *, target: GrpcTarget) -> None:
 
 
 @tasks.command("callbacks")
+@prints_table
 def callbacks(
     *,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="Most notifications.")] = 50,
+    form: Form,
     config: ConfigFlag = None,
     data: DataFlag = DATA_FOLDER,
 ) -> None:
     """List the notifications of callers that are not delivered, with those given up, in the database of a config."""
     from umg_grpc.cli import undelivered_callback_table as commands
 
-    run_async(commands.list_callbacks(config, data, limit))
+    run_async(commands.list_callbacks(config, data, limit, form))
 
 
 def _run(work: Coroutine[None, None, None]) -> None:

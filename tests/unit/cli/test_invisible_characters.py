@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.support.databases import create_database
 from tests.support.processes import run, serve
 from tests.support.serving import serving
-from umg_grpc.cli.text_tables import print_table
+from umg_grpc.cli.text_tables import Column, print_table
 
 ID = "a\u202egpj\u2066\u200b\x9b31m\U000e0041z"
 ESCAPED = r"a\u202egpj\u2066\u200b\u009b31m"
@@ -64,7 +64,7 @@ async def test_ids_of_providers_are_escaped_in_the_log_the_tables_and_the_metric
 
 
 def test_cells_of_tables_show_escapes(capsys: pytest.CaptureFixture[str]) -> None:
-    print_table(["model"], [[ID], ["b\x1b[2Kc"]])
+    print_table([Column("model")], [[ID], ["b\x1b[2Kc"]])
     out = capsys.readouterr().out
     assert ESCAPED in out
     assert r"b\u001b[2Kc" in out

@@ -62,7 +62,7 @@ async def test_a_key_is_shown_with_its_last_use(tmp_path: Path) -> None:
     data = ("--data", str(tmp_path))
     store = await open_store("sqlite", tmp_path)
     key, _ = await ApiKeys(store).create("app")
-    for expected, times in (("never", {}), ("2026-05-01T12:00:00+00:00", {key.key_id: USED})):
+    for expected, times in (("never", {}), ("2026-05-01T12:00:00Z", {key.key_id: USED})):
         if times:
             await ApiKeys(store).record_uses(times)
         for command in (("show", "app"), ("list",)):

@@ -1,5 +1,7 @@
 """Command `umg models`: its output on a config, on the calls of a key, and on a running gateway."""
 
+import csv
+import io
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -242,9 +244,12 @@ async def test_the_settings_of_a_pinned_key_are_shown(files: tuple[str, ...]) ->
     await create_database(Path(files[-1]))
     await run("keys", "create", "narrow", "--channels", "oth*, main", "--show-route", *files)
     await run("keys", "create", "wide", *files)
-    _, out, _ = await run("keys", "list", *files)
-    narrow, wide = (row for row in table(out) if row[1] in {"narrow", "wide"})
-    assert (narrow[4], narrow[7], wide[4], wide[7]) == ("oth*, main", "shown", "all", "hidden")
+    _, out, _ = await run("keys", "list", "--csv", *files)
+    narrow, wide = csv.DictReader(io.StringIO(out))
+    assert [(row["name"], row["channels"], row["route"]) for row in (narrow, wide)] == [
+        ("narrow", "oth*, main", "shown"),
+        ("wide", "all", "hidden"),
+    ]
     code, _, err = await run("keys", "create", "x", "--channels", ",", *files)
     assert (code, "every channel is allowed" in " ".join(err.split())) == (2, True)
 

@@ -1,5 +1,7 @@
 """Commands `umg init` and `umg providers`, and `umg serve --from-env`."""
 
+import contextlib
+import re
 from pathlib import Path
 
 import msgspec
@@ -9,8 +11,10 @@ from typer.testing import CliRunner, Result
 
 from tests.support.processes import run, serve
 from tests.support.providers.scripted import scripted, succeed
+from tests.unit.cli.test_table_snapshots import Terminal
 from umg_grpc.cli.commands import app
-from umg_grpc.cli.provider_texts import KIND_TITLES
+from umg_grpc.cli.provider_texts import KIND_TITLES, print_providers
+from umg_grpc.cli.text_tables import Form
 from umg_grpc.config import Auth, parse
 from umg_grpc.knowledge.provider_presets import PROVIDER_PRESETS
 from umg_grpc.process.config_loading import FROM_ENVIRONMENT, flags
@@ -59,22 +63,25 @@ def test_init_reports_a_file_that_cannot_be_written(tmp_path: Path) -> None:
     assert (result.exit_code, result.output) == (1, f"umg: {file} cannot be written: No such file or directory\n")
 
 
-def test_providers_lists_each_preset_by_its_kind_in_80_columns() -> None:
-    lines = umg("providers").output.splitlines()
+def test_providers_lists_each_preset_by_its_kind() -> None:
+    head, *lines = umg("providers").output.splitlines()
+    assert head.split() == ["provider", "kind", "key", "protocols"]
+    rows = [re.split("  +", line.strip()) for line in lines]
+    assert [(name, kind) for name, kind, *_ in rows] == [
+        (name, text) for kind, text in KIND_TITLES.items() for name, row in PROVIDER_PRESETS.items() if row.kind == kind
+    ]
+    assert [name for name, *_ in rows] == list(PROVIDER_PRESETS)
+    [groq] = [row for row in rows if row[0] == "groq"]
+    assert groq == ["groq", KIND_TITLES["host"], "GROQ_API_KEY", "chat, responses, speech, transcriptions"]
+
+
+def test_providers_fit_a_terminal_of_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with contextlib.redirect_stdout(Terminal()) as out:
+        print_providers(PROVIDER_PRESETS.values(), Form.TABLE)
+    lines = out.getvalue().splitlines()
     assert max(map(len, lines)) <= 80
-    listed: dict[str, list[str]] = {}
-    for line in lines:
-        if line and not line.startswith(" "):
-            names = listed.setdefault(line, [])
-        elif line[:3].rstrip(" ").strip():  # deeper lines continue the protocols
-            names.append(line.split()[0])
-    assert listed == {
-        title: [name for name, row in PROVIDER_PRESETS.items() if row.kind == kind]
-        for kind, title in KIND_TITLES.items()
-    }
-    assert [name for names in listed.values() for name in names] == list(PROVIDER_PRESETS)
-    [groq] = [line.split() for line in lines if line.startswith("  groq ")]
-    assert groq == ["groq", "GROQ_API_KEY", "chat,", "responses,", "speech,"]
+    assert set(PROVIDER_PRESETS) <= {line.split(" ")[0] for line in lines}
 
 
 @pytest.mark.parametrize("name", PROVIDER_PRESETS)

@@ -71,7 +71,7 @@ async def test_a_key_is_created_changed_rotated_and_revoked(source: Source) -> N
         "famG-*",
         "7",
         "a=1",
-        "2099-01-01T00:00:00+00:00",
+        "2099-01-01T00:00:00Z",
     )
     flags = (
         "--name",

@@ -3,9 +3,9 @@
 import pytest
 from rich.console import Console
 
-from umg_grpc.cli.text_tables import print_table
+from umg_grpc.cli.text_tables import Column, print_table
 
-COLUMNS = ("id", "名前", "last")
+COLUMNS = (Column("id"), Column("名前"), Column("last"))
 ROWS = [("1", "plain [bold]", ""), ("23456", "宽字符", "x" * 500), ("", "é", "[/]")]
 
 
@@ -20,7 +20,7 @@ def test_a_row_is_a_line_with_cells_in_columns(capsys: pytest.CaptureFixture[str
 
 
 def test_a_cell_with_several_lines_stays_in_its_column(capsys: pytest.CaptureFixture[str]) -> None:
-    print_table(("id", "text"), [("1", "one\ntwo")])
+    print_table((Column("id"), Column("text")), [("1", "one\ntwo")])
     assert capsys.readouterr().out.splitlines() == [" id  text ", " 1   one  ", "     two  "]
 
 
@@ -29,5 +29,5 @@ def test_no_table_is_built_for_many_rows(monkeypatch: pytest.MonkeyPatch, capsys
         raise AssertionError("rich takes a millisecond for each row")
 
     monkeypatch.setattr(Console, "print", refuse)
-    print_table(("id",), [(str(number),) for number in range(10_000)])
+    print_table((Column("id"),), [(str(number),) for number in range(10_000)])
     assert capsys.readouterr().out.count("\n") == 10_001

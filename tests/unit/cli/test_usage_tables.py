@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from umg_grpc.cli.text_tables import BAR_WIDTH, bars
-from umg_grpc.cli.usage_command_actions import UNIT_NAMES, UsageTotal, _figures, _print_table, _with_gaps
+from umg_grpc.cli.usage_command_actions import UNIT_NAMES, UsageTotal, _figures, _with_gaps, print_usage
 
 
 def test_the_longest_bar_is_that_of_the_largest_value() -> None:
@@ -46,7 +46,7 @@ def test_a_unit_beyond_tokens_has_a_column_if_a_row_has_it(capsys: pytest.Captur
         UsageTotal({"model": "voice"}, 2, 0, none | {"characters": 1500}, 7),
         UsageTotal({"model": "ear"}, 1, 0, none | {"audio_seconds": 12}, 7),
     ]
-    _print_table(["model"], rows, {}, has_bars=False)
+    print_usage(["model"], rows, {}, has_bars=False)
     head, voice, ear, total = (line.split() for line in capsys.readouterr().out.splitlines() if "─" not in line)
     assert head[-4:] == ["characters", "audio", "seconds", "credits"]
     assert (voice[-3:-1], ear[-3:-1], total[-3:-1]) == (["1500", "0"], ["0", "12"], ["1500", "12"])
