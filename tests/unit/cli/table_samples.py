@@ -1,0 +1,281 @@
+"""Printers of the tables of all commands, with rows of long ids, models, e-mail addresses and messages."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from umg_grpc.cli.doctor_command import Check, CheckState, print_checks
+from umg_grpc.cli.key_tables import print_key, print_keys
+from umg_grpc.cli.live_check import print_results
+from umg_grpc.cli.model_list_command import print_models, print_routes
+from umg_grpc.cli.model_restriction_report import RESTRICTION_COLUMNS
+from umg_grpc.cli.price_command_actions import print_prices
+from umg_grpc.cli.provider_texts import print_providers
+from umg_grpc.cli.request_record_tables import print_record, print_records
+from umg_grpc.cli.text_tables import Form, print_table
+from umg_grpc.cli.undelivered_callback_table import print_callbacks
+from umg_grpc.cli.usage_command_actions import UsageTotal, counts_of, print_usage
+from umg_grpc.cli.video_command_client import print_task, print_tasks
+from umg_grpc.knowledge.provider_presets import Provider
+from umg_grpc.knowledge.public_price_rows import FilePrice
+from umg_grpc.service.single_channel_check import CheckResult
+from umg_grpc.store.table_definitions import TaskCallback
+from umg_grpc.v1 import pb
+
+NOW = datetime(2026, 11, 30, 9, 48, 17, 250_000, UTC)
+LONG_MODEL = "accounts/northwind/deployments/reasoner-70b-instruct-2026-11"
+KEY_IDS = ("key_0f9d3c1e5b7a48d2a6e4c8b01f2d3e4a", "key_a1b2c3d4e5f60718293a4b5c6d7e8f90", "key_" + "7" * 32)
+TASK_ID = "task_5e4d3c2b1a0f9e8d7c6b5a4938271605"
+REFUSAL = "The engine is currently overloaded, please try again later; see https://status.provider.example/incidents/41"
+
+
+@dataclass(frozen=True)
+class TableSample:
+    """Table of a command, and the function that prints it with fixed rows in a form."""
+
+    id: str
+    command: str
+    print: Callable[[Form], None]
+
+
+def time(ago: timedelta = timedelta()) -> Timestamp:
+    made = Timestamp()
+    made.FromDatetime(NOW - ago)
+    return made
+
+
+def duration(milliseconds: float) -> Duration:
+    made = Duration()
+    made.FromTimedelta(timedelta(milliseconds=milliseconds))
+    return made
+
+
+def keys() -> list[pb.Key]:
+    return [
+        pb.Key(
+            key_id=KEY_IDS[0],
+            prefix="sk-umg-4f7",
+            settings=pb.KeySettings(name="bootstrap", administrator=True),
+            create_time=time(timedelta(days=200)),
+        ),
+        pb.Key(
+            key_id=KEY_IDS[1],
+            prefix="sk-umg-9ab",
+            settings=pb.KeySettings(
+                name="batch of ann@north.example",
+                budget_micro_credits=50_000_000,
+                budget_period=pb.BUDGET_PERIOD_MONTH,
+                requests_per_minute=600,
+                tokens_per_minute=2_000_000,
+                concurrent_requests=32,
+                model_patterns=[LONG_MODEL, "famG-*", "famX-4"],
+                operations=[pb.KEY_OPERATION_GENERATE, pb.KEY_OPERATION_EMBED],
+                channels=["north", "south-fallback"],
+                owner="analytics-platform@north.example",
+                tags={"team": "search", "cost-centre": "4711"},
+                expire_time=Timestamp(seconds=4_102_444_799),
+            ),
+            spent_micro_credits=46_100_000,
+            reserved_micro_credits=1_400_000,
+            create_time=time(timedelta(days=40)),
+            last_use_time=time(timedelta(minutes=3)),
+        ),
+        pb.Key(
+            key_id=KEY_IDS[2],
+            prefix="sk-umg-c0d",
+            settings=pb.KeySettings(name="=old()", show_route=True, budget_micro_credits=0),
+            create_time=time(timedelta(days=90)),
+            revoke_time=time(timedelta(days=1)),
+        ),
+    ]
+
+
+def records() -> list[pb.RequestRecord]:
+    failed = pb.RequestRecord(
+        request_id="req_3b1f6c5d9e8a47b2a0c4d6e8f0123456",
+        key_id=KEY_IDS[1],
+        operation=pb.MODEL_OPERATION_GENERATE,
+        method="/umg.v1.GenerationService/Generate",
+        face="chat",
+        model=LONG_MODEL,
+        start_time=time(),
+        duration=duration(1520.4),
+        status="RESOURCE_EXHAUSTED",
+        reason=pb.ERROR_REASON_UPSTREAM_RATE_LIMITED,
+        message=REFUSAL,
+        channel="north-europe-west",
+        attempts=[
+            pb.RequestAttempt(
+                channel="north-europe-west",
+                upstream_model=LONG_MODEL,
+                start_time=time(timedelta(milliseconds=-4)),
+                duration=duration(900),
+                upstream_status_code=429,
+                reason=pb.ERROR_REASON_UPSTREAM_RATE_LIMITED,
+                failure_kind="rate_limit",
+                upstream_code="engine_overloaded",
+                upstream_request_id="8f14e45f-ceea-467f-a8d0-0f5b1d5e9c3a",
+                upstream_message=REFUSAL,
+            ),
+            pb.RequestAttempt(channel="south", upstream_model="famX-4", start_time=time(), duration=duration(610.4)),
+        ],
+    )
+    succeeded = pb.RequestRecord(
+        request_id="req_77777777777777777777777777777777",
+        key_id=KEY_IDS[0],
+        operation=pb.MODEL_OPERATION_GENERATE,
+        method="/umg.v1.GenerationService/StreamGenerate",
+        face="messages",
+        model="famX-4",
+        streamed=True,
+        start_time=time(timedelta(hours=3)),
+        duration=duration(20_304.1),
+        status="OK",
+        channel="south",
+        quantities=[
+            pb.Quantity(unit=pb.BILLABLE_UNIT_INPUT_TOKEN, count=182_340),
+            pb.Quantity(unit=pb.BILLABLE_UNIT_OUTPUT_TOKEN, count=911),
+        ],
+        micro_credits=1_204_310,
+    )
+    return [failed, succeeded]
+
+
+def usage(form: Form) -> None:
+    totals = [(KEY_IDS[1], LONG_MODEL, 12_043, 311), ("key_" + "e" * 32, "famX-4", 3, 0)]
+    counts = counts_of([pb.Quantity(unit=pb.BILLABLE_UNIT_INPUT_TOKEN, count=9_123_456)]) | {"images": 12}
+    rows = [
+        UsageTotal({"day": "2026-11-30", "key": key, "model": model}, requests, failed, counts, 12_345_678)
+        for key, model, requests, failed in totals
+    ]
+    print_usage(["day", "key", "model"], rows, {KEY_IDS[1]: "batch of ann@north.example"}, form, has_bars=False)
+
+
+def usage_of_days(form: Form) -> None:
+    rows = [
+        UsageTotal({"day": f"2026-11-{day}"}, day * 7, day % 3, counts_of(()), day * 99_000) for day in (28, 29, 30)
+    ]
+    print_usage(["day"], rows, {}, form, has_bars=True)
+
+
+def models(form: Form) -> None:
+    token_price = pb.Price(unit=pb.BILLABLE_UNIT_INPUT_TOKEN, micro_credits_per_million=2_500_000)
+    channels = [
+        pb.ChannelModel(channel="north-europe-west", upstream_model=LONG_MODEL),
+        pb.ChannelModel(channel="south", upstream_model="famX-4"),
+    ]
+    listed = [
+        pb.ModelChannels(
+            model=LONG_MODEL, owned_by="northwind", family="famX", channels=channels, prices=[token_price]
+        ),
+        pb.ModelChannels(model="best", alias_of="famX-4", owned_by="acme", channels=channels[1:]),
+    ]
+    states = {("north-europe-west", LONG_MODEL): "paused 4 s", ("south", "famX-4"): "healthy"}
+    print_models(pb.ListChannelsResponse(models=listed), states, form)
+
+
+def routes(form: Form) -> None:
+    rows = [
+        ("north-europe-west", LONG_MODEL, "healthy", "same format, the lowest price, weight 3 of 4, a cached prefix"),
+        ("south", "famX-4", "paused 4 s", "not asked: not one of the key's channels"),
+    ]
+    print_routes({"generate text": rows}, form)
+
+
+def restrictions(form: Form) -> None:
+    page = "https://docs.provider.example/models/overview#restrictions"
+    rows = [
+        ("rejects", "[frequency_penalty, logit_bias, presence_penalty]", "chat", "model", "yes", page, "2026-11-02"),
+        ("max_output_tokens", "64000", "chat, responses", "model, inherited", "no", page, "2026-10"),
+    ]
+    print_table(RESTRICTION_COLUMNS, rows, form)
+
+
+def tasks() -> list[pb.VideoTask]:
+    prompt = "A kingfisher dives into a mountain lake at dawn, in slow motion, seen from below the surface"
+    return [
+        pb.VideoTask(
+            task_id=TASK_ID,
+            model=LONG_MODEL,
+            state=pb.VIDEO_TASK_STATE_RUNNING,
+            progress_percent=45,
+            create_time=time(timedelta(minutes=4)),
+            parameters=pb.VideoParameters(prompt=prompt, media=[pb.VideoMedia(data=b"x" * 5)]),
+        ),
+        pb.VideoTask(
+            task_id="task_" + "1" * 32,
+            model="vidA-2",
+            state=pb.VIDEO_TASK_STATE_FAILED,
+            create_time=time(timedelta(days=2)),
+            error=pb.VideoTaskError(code="content_policy", message=REFUSAL),
+        ),
+    ]
+
+
+def callbacks(form: Form) -> None:
+    micros = int(NOW.timestamp()) * 10**6
+    url = "https://hooks.north.example/video/finished?team=search"
+    waiting = TaskCallback(task_id=TASK_ID, owner=KEY_IDS[1], url=url, create_micros=micros, attempts=3)
+    waiting.next_attempt_micros = micros + 60 * 10**6
+    given_up = TaskCallback(task_id="task_" + "1" * 32, owner=KEY_IDS[0], url=url, create_micros=micros, attempts=12)
+    print_callbacks([(waiting, "no response in 10 s"), (given_up, f"status 503: {REFUSAL}")], form)
+
+
+def prices(form: Form) -> None:
+    rows = [
+        FilePrice(
+            model=LONG_MODEL, input="2.5", output="10", cache_read="0.25", cache_write="3.125", as_of="2026-11-02"
+        ),
+        FilePrice(model="imgA-1", vendor="northwind", image={"": "0.04"}, retired="2027-01-31"),
+    ]
+    print_prices(rows, form)
+
+
+def providers(form: Form) -> None:
+    values = {"title": "Northwind", "listed": (), "source": "https://docs.provider.example", "as_of": "2026-11"}
+    presets = [
+        Provider(name="northwind-international", kind="host", keys=("NORTHWIND_INTERNATIONAL_API_KEY",),
+                 protocols=("chat", "responses", "embeddings", "images", "speech", "transcriptions"),
+                 base_url="https://api.northwind.example/v1", **values),
+        Provider(name="acme", kind="maker", keys=("ACME_KEY",), protocols=("messages",),
+                 base_url="https://acme.example", **values),
+    ]  # fmt: skip
+    print_providers(presets, form)
+
+
+CHECKS = [
+    Check("python", CheckState.OK, "CPython 3.11.9, built with optimizations"),
+    Check("HTTP port", CheckState.FAIL, "127.0.0.1:8080 is in use for HTTP by process 4711 (nginx)",
+          "stop it, or choose another address: --http HOST:PORT"),
+    Check("open files", CheckState.WARN, "limit 4096 is enough for 1984 of 8192 connections",
+          "raise it: `ulimit -Hn`, `LimitNOFILE=` of systemd, `--ulimit nofile=` of Docker to 16896"),
+]  # fmt: skip
+
+TABLE_SAMPLES = [
+    TableSample("keys", "keys list", lambda form: print_keys(keys(), form)),
+    TableSample("key", "keys show", lambda form: print_key(keys()[1], form)),
+    TableSample("usage", "usage", usage),
+    TableSample("usage_of_days", "usage", usage_of_days),
+    TableSample("requests", "requests list", lambda form: print_records(records(), {KEY_IDS[0]: "bootstrap"}, form)),
+    TableSample("request", "requests show", lambda form: print_record(records()[0], KEY_IDS[1], form)),
+    TableSample("models", "models", models),
+    TableSample("routes", "models", routes),
+    TableSample("restrictions", "models", restrictions),
+    TableSample("tasks", "tasks list", lambda form: print_tasks(tasks(), NOW, form)),
+    TableSample("task", "tasks show", lambda form: print_task(tasks()[0], form)),
+    TableSample("callbacks", "tasks callbacks", callbacks),
+    TableSample("prices", "prices list", prices),
+    TableSample("providers", "providers", providers),
+    TableSample("checks", "doctor", lambda form: print_checks(CHECKS, form)),
+    TableSample(
+        "live_checks",
+        "check",
+        lambda form: print_results(
+            [CheckResult("north-europe-west", True, f"{LONG_MODEL} responds"), CheckResult("south", False, REFUSAL)],
+            form,
+        ),
+    ),
+]
