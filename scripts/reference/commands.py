@@ -7,6 +7,7 @@ import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from scripts.reference.markdown import code, paragraph, table
+from umg_grpc.cli.command_headings import HEADING_OF_OTHERS, Heading, heading_of
 from umg_grpc.cli.commands import app
 
 
@@ -26,28 +27,32 @@ class Command:
 
     name: str
     """Whole name, e.g. `umg keys create`."""
+    heading: str
+    """Heading of the command in `umg --help`; "" for `umg` itself."""
     usage: str
     description: str
     options: tuple[Option, ...]
 
 
 def commands() -> list[Command]:
-    """Return all commands, in the order of their names."""
-    return sorted(_commands(typer.main.get_command(app), "umg"), key=lambda command: command.name)
+    """Return all commands, in the order of their headings and names."""
+    order = ["", *Heading, HEADING_OF_OTHERS]
+    found = _commands(typer.main.get_command(app), "umg", "")
+    return sorted(found, key=lambda command: (order.index(command.heading), command.name))
 
 
-def _commands(command: TyperCommand | TyperGroup, name: str) -> Iterator[Command]:
+def _commands(command: TyperCommand | TyperGroup, name: str, heading: str) -> Iterator[Command]:
     context = typer.Context(command, info_name=name)
     if isinstance(command, TyperGroup):
         for below, found in command.commands.items():
             if not found.hidden:
-                yield from _commands(found, f"{name} {below}")
+                yield from _commands(found, f"{name} {below}", heading or heading_of(found))
     if not isinstance(command, TyperGroup) or len(command.get_params(context)) > 1:
         shown = [each for each in command.get_params(context) if not each.hidden and each.name != "help"]
         options = tuple(_option(each, context) for each in shown)
         arguments = [option.name for option in options if not option.name.startswith("-")]
         usage = " ".join([name, *arguments, *(["[OPTIONS]"] if len(arguments) < len(options) else [])])
-        yield Command(name, usage, paragraph(command.help or ""), options)
+        yield Command(name, heading, usage, paragraph(command.help or ""), options)
 
 
 def _option(parameter: TyperArgument | TyperOption, context: typer.Context) -> Option:
@@ -77,9 +82,12 @@ Every command of `umg`, from the definitions that parse it; `--help` behind any 
 
 def page() -> str:
     """Return the reference page of all commands, as Markdown."""
-    text = HEAD
+    text, heading = HEAD, ""
     for command in commands():
+        if command.heading != heading:
+            heading = command.heading
+            text += f"\n## {heading}\n"
         rows = [[code(option.name), option.default, option.description] for option in command.options]
-        text += f"\n## {code(command.name)}\n\n{command.description}\n\n```\n{command.usage}\n```\n"
+        text += f"\n### {code(command.name)}\n\n{command.description}\n\n```\n{command.usage}\n```\n"
         text += "\n" + table(("option", "default", "meaning"), rows) if rows else ""
     return text

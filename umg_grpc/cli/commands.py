@@ -23,6 +23,7 @@ from umg_grpc.cli import (
     usage_commands,
     video_commands,
 )
+from umg_grpc.cli.command_headings import CommandsByHeading, Heading
 from umg_grpc.cli.command_runner import run_async
 from umg_grpc.cli.common_flags import DATA_FOLDER, AdminTarget, ConfigFlag, DataFlag, prints_table, takes
 from umg_grpc.cli.gateway_connection import DEFAULT_ADDRESS, CaFlag, GrpcFlag, KeyFlag, TlsFlag, grpc_target
@@ -31,18 +32,18 @@ from umg_grpc.cli.text_tables import Form
 if TYPE_CHECKING:
     from umg_grpc.config import Config, Tls
 
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
-app.add_typer(key_commands.app, name="keys")
-app.command()(provider_commands.init)
-app.command()(provider_commands.providers)
-app.add_typer(price_commands.app, name="prices")
-app.add_typer(import_commands.app, name="import")
-app.command()(usage_commands.usage)
-app.command()(image_commands.image)
+app = typer.Typer(cls=CommandsByHeading, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
+app.add_typer(key_commands.app, name="keys", rich_help_panel=Heading.KEYS)
+app.command(rich_help_panel=Heading.START)(provider_commands.init)
+app.command(rich_help_panel=Heading.MODELS)(provider_commands.providers)
+app.add_typer(price_commands.app, name="prices", rich_help_panel=Heading.MODELS)
+app.add_typer(import_commands.app, name="import", rich_help_panel=Heading.START)
+app.command(rich_help_panel=Heading.KEYS)(usage_commands.usage)
+app.command(rich_help_panel=Heading.CALLS)(image_commands.image)
 conformance_commands.add_to(app)
-app.add_typer(usage_commands.requests, name="requests")
-app.command()(video_commands.video)
-app.add_typer(video_commands.tasks, name="tasks")
+app.add_typer(usage_commands.requests, name="requests", rich_help_panel=Heading.KEYS)
+app.command(rich_help_panel=Heading.CALLS)(video_commands.video)
+app.add_typer(video_commands.tasks, name="tasks", rich_help_panel=Heading.CALLS)
 
 DEFAULT_HTTP = "127.0.0.1:8080"
 
@@ -65,7 +66,7 @@ def main_options(
     """One service in front of every AI model provider."""
 
 
-@app.command()
+@app.command(rich_help_panel=Heading.START)
 def serve(
     *,
     config: ConfigFlag = None,
@@ -122,7 +123,7 @@ def serve(
     raise typer.Exit(run(options, load(options.config, options.data)))
 
 
-@app.command()
+@app.command(rich_help_panel=Heading.INTERFACES)
 def openapi() -> None:
     """Print the OpenAPI 3.1 document of the HTTP face, as GET /openapi.json returns it."""
     from http_facade.openapi.openapi_document import document_json
@@ -130,7 +131,7 @@ def openapi() -> None:
     sys.stdout.buffer.write(document_json() + b"\n")
 
 
-@app.command()
+@app.command(rich_help_panel=Heading.START)
 @prints_table
 def doctor(
     *,
@@ -158,7 +159,7 @@ def doctor(
     run_async(run_checks())
 
 
-@app.command()
+@app.command(rich_help_panel=Heading.START)
 def health(
     *,
     http: Annotated[str, typer.Option(metavar="HOST:PORT", help="HTTP address of the gateway.")] = DEFAULT_HTTP,
@@ -176,7 +177,7 @@ def health(
     raise typer.Exit(check_health(address, ready=ready, tls=tls))
 
 
-@app.command()
+@app.command(rich_help_panel=Heading.START)
 def reload(data: DataFlag = DATA_FOLDER) -> None:
     """Make the running gateways of a data directory read their configs again, and print the changes in each process."""
     from umg_grpc.process.reload_sockets import reload_all
@@ -184,7 +185,7 @@ def reload(data: DataFlag = DATA_FOLDER) -> None:
     raise typer.Exit(reload_all(data))
 
 
-@app.command()
+@app.command(rich_help_panel=Heading.START)
 @prints_table
 def check(
     config: Annotated[
@@ -265,7 +266,7 @@ def _certificate_problem(files: "Tls") -> str:
     return load_certificate(files).problem
 
 
-@app.command()
+@app.command(rich_help_panel=Heading.MODELS)
 @takes(AdminTarget)
 @prints_table
 def models(
@@ -319,7 +320,7 @@ def models(
         run_async(commands.explain(found, data, explain, face, key, states_of, form))
 
 
-@app.command()
+@app.command(rich_help_panel=Heading.CALLS)
 def chat(
     *,
     grpc: GrpcFlag = DEFAULT_ADDRESS,

@@ -2,6 +2,8 @@
 
 import typer
 
+from umg_grpc.cli.command_headings import Heading
+
 KIT_ABSENT = "the conformance kit is not installed: run `pip install ./clients/conformance` in a checkout"
 
 
@@ -11,9 +13,9 @@ def add_to(app: typer.Typer) -> None:
         from umg_conformance.conformance_command import conformance
     except ModuleNotFoundError:
         anything = {"ignore_unknown_options": True, "allow_extra_args": True}
-        app.command("conformance", context_settings=anything)(_absent)
+        app.command("conformance", rich_help_panel=Heading.INTERFACES, context_settings=anything)(_absent)
     else:
-        app.command()(conformance)
+        app.command(rich_help_panel=Heading.INTERFACES)(conformance)
 
 
 def _absent() -> None:

@@ -8,10 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from umg_grpc.cli.command_headings import CommandsByHeading
+
 if TYPE_CHECKING:
     from umg_grpc.config.importers.config_text_builder import ImportedConfig
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Convert the config of another gateway.")
+app = typer.Typer(
+    cls=CommandsByHeading,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Convert the config of another gateway.",
+)
 
 SourceArgument = Annotated[Path, typer.Argument(metavar="FILE", help="File to convert.")]
 OutputFlag = Annotated[

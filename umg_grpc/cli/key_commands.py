@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from umg_grpc.base.time_units import UNIT_SECONDS
+from umg_grpc.cli.command_headings import CommandsByHeading
 from umg_grpc.cli.command_runner import run_async
 from umg_grpc.cli.common_flags import (
     DATA_FOLDER,
@@ -21,7 +22,9 @@ from umg_grpc.cli.common_flags import (
 from umg_grpc.cli.text_tables import Form
 
 app = typer.Typer(
-    no_args_is_help=True, help="Issue, list, change, rotate and revoke the keys with which callers authenticate."
+    cls=CommandsByHeading,
+    no_args_is_help=True,
+    help="Issue, list, change, rotate and revoke the keys with which callers authenticate.",
 )
 NO_LIMIT = "none"
 """Value of a flag of `umg keys update` that removes a limit."""

@@ -5,11 +5,15 @@ from typing import Annotated
 
 import typer
 
+from umg_grpc.cli.command_headings import CommandsByHeading
 from umg_grpc.cli.common_flags import DATA_FOLDER, ConfigFlag, DataFlag, prints_table
 from umg_grpc.cli.text_tables import Form
 
 app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="List, explain and update the public prices of models."
+    cls=CommandsByHeading,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="List, explain and update the public prices of models.",
 )
 
 VendorFlag = Annotated[str, typer.Option(metavar="NAME", help="Only this vendor: a name of `umg providers`.")]

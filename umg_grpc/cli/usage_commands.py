@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from umg_grpc.cli.command_headings import CommandsByHeading
 from umg_grpc.cli.command_runner import run_async
 from umg_grpc.cli.common_flags import AdminTarget, names, prints_table, takes, time_or_age
 from umg_grpc.cli.text_tables import Form
@@ -11,7 +12,7 @@ from umg_grpc.cli.text_tables import Form
 if TYPE_CHECKING:
     from umg_grpc.cli.usage_command_actions import Calls
 
-requests = typer.Typer(no_args_is_help=True, help="List and look up the records of calls.")
+requests = typer.Typer(cls=CommandsByHeading, no_args_is_help=True, help="List and look up the records of calls.")
 
 UntilFlag = Annotated[str | None, typer.Option(metavar="TIME", help="Calls before this time; without it all.")]
 KeysFlag = Annotated[str, typer.Option("--key", metavar="KEY,..", help="Only these keys: ids, names or prefixes.")]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from umg_grpc.cli.command_headings import CommandsByHeading
 from umg_grpc.cli.command_runner import run_async
 from umg_grpc.cli.common_flags import DATA_FOLDER, ConfigFlag, DataFlag, prints_table, takes
 from umg_grpc.cli.gateway_connection import GrpcTarget, grpc_target
@@ -14,7 +15,9 @@ from umg_grpc.cli.text_tables import Form
 if TYPE_CHECKING:
     from umg_grpc.cli.video_command_client import VideoOptions
 
-tasks = typer.Typer(no_args_is_help=True, help="List, watch and cancel the video tasks of a key.")
+tasks = typer.Typer(
+    cls=CommandsByHeading, no_args_is_help=True, help="List, watch and cancel the video tasks of a key."
+)
 
 TaskArgument = Annotated[str, typer.Argument(metavar="TASK", help="Id of the task.")]
 OutputFlag = Annotated[
