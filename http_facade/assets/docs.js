@@ -2,10 +2,11 @@
 
 import { byId, element, prose, snippet } from "./elements.js";
 import { headers, isKept, key, setKey } from "./gateway.js";
-import { example, resolve, schemaView } from "./schemas.js";
+import { resolve, schemaView } from "./schemas.js";
 import { curl } from "./snippets.js";
 
 const JSON_TYPE = "application/json";
+const FORM_TYPE = "multipart/form-data";
 let description = {};
 
 function operationView(path, method, operation) {
@@ -63,30 +64,31 @@ function responseView([status, given]) {
 
 function callForm(path, method, operation, parameters, content) {
   const inputs = parameters.filter(({ in: place }) => place !== "header").map((parameter) => {
-    const input = element("input", { type: "text", id: `${operation.operationId}-${parameter.name}`, required: parameter.required });
+    const input = element("input", { type: "text", id: `${operation.operationId}-${parameter.name}`, required: parameter.required, value: parameter.example });
     return { parameter, input };
   });
   const takesJson = content[JSON_TYPE] !== undefined;
+  const form = takesJson ? undefined : content[FORM_TYPE]?.example;
   const body = element("textarea", { class: "code", rows: "8", id: `${operation.operationId}-body`, spellcheck: "false" });
-  if (takesJson) body.value = JSON.stringify(example(description, content[JSON_TYPE].schema), null, 2);
+  if (takesJson) body.value = JSON.stringify(content[JSON_TYPE].example ?? {}, null, 2);
   const output = element("pre", { tabindex: "0", hidden: true, "aria-label": "Response" });
   const status = element("p", { role: "status" });
   const target = () => targetOf(path, inputs);
-  const command = () => curl(method.toUpperCase(), `${location.origin}${target()}`, key() || "YOUR_KEY", takesJson ? body.value : null);
-  const form = element(
+  const command = () => curl(method.toUpperCase(), `${location.origin}${target()}`, key() || "YOUR_KEY", takesJson ? body.value : null, form);
+  const view = element(
     "form", {},
     ...inputs.map(({ parameter, input }) => element("p", {}, element("label", { for: input.id }, parameter.name), input)),
     ...(takesJson ? [element("label", { for: body.id }, "Body"), body] : []),
-    element("div", { class: "row" }, element("button", {}, "Send")),
+    ...(form ? [] : [element("div", { class: "row" }, element("button", {}, "Send"))]),
     status, output,
     snippet("curl", command),
   );
-  form.addEventListener("input", () => form.querySelector(".snippet code").replaceChildren(command()));
-  form.addEventListener("submit", (event) => {
+  view.addEventListener("input", () => view.querySelector(".snippet code").replaceChildren(command()));
+  view.addEventListener("submit", (event) => {
     event.preventDefault();
     send(method, target(), takesJson ? body.value : undefined, status, output);
   });
-  return form;
+  return view;
 }
 
 function targetOf(path, inputs) {

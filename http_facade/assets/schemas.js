@@ -1,8 +1,6 @@
-// JSON schemas as lists of members, and examples of their values.
+// JSON schemas as lists of members.
 
 import { element, prose } from "./elements.js";
-
-const DEPTH = 4;
 
 /** Return the component that a reference names; any other value itself. */
 export function resolve(description, schema) {
@@ -77,34 +75,4 @@ function typeName(description, schema) {
   if (found.items) return [`array of ${typeName(description, found.items)}`, ...limits(found)].join(", ");
   const kind = [found.type ?? "any"].flat().filter((name) => name !== "null").join(" or ");
   return [kind, ...limits(found)].join(", ");
-}
-
-const KNOWN = {
-  messages: [{ role: "user", content: "Hello" }],
-  contents: [{ role: "user", parts: [{ text: "Hello" }] }],
-  input: "Hello",
-};
-
-/** Return an example of a value: the required members of an object, and those with which most calls begin. */
-export function example(description, schema, depth = 0) {
-  const found = resolve(description, schema);
-  if (found.enum) return found.enum[0];
-  if (found.anyOf) return example(description, found.anyOf[0], depth);
-  const [type] = [found.type ?? "object"].flat();
-  if (type === "string") return found.format === "date-time" ? new Date(0).toISOString() : "text";
-  if (type === "integer" || type === "number") return Math.max(1, found.minimum ?? 1);
-  if (type === "boolean") return true;
-  if (type === "array") return depth < DEPTH ? [example(description, found.items ?? {}, depth + 1)] : [];
-  const properties = found.properties ?? {};
-  const wanted = new Set(found.required ?? []);
-  if (depth === 0) for (const name of ["input", "prompt"]) if (name in properties) wanted.add(name);
-  const members = [...wanted].map((name) => [name, member(description, name, properties[name], depth)]);
-  return Object.fromEntries(members);
-}
-
-function member(description, name, schema, depth) {
-  if (depth === 0 && name in KNOWN) return KNOWN[name];
-  if (name === "model") return "famG-2.5-flash";
-  if (name === "prompt") return "A red balloon";
-  return depth < DEPTH ? example(description, schema, depth + 1) : {};
 }

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from http_facade.exchange.request_bodies import essence_of
 from http_facade.handlers.admin_rpc_table import ADMIN_METHODS
+from http_facade.openapi.call_examples import example_of
 from http_facade.openapi.error_components import ErrorResponses
 from http_facade.openapi.operation_texts import operation_of
 from http_facade.routes import Route, Shape
@@ -63,23 +64,33 @@ class Responses:
         self._messages = PlainSchemas(schemas)
 
     def request_body(self, route: Route) -> JsonObject | None:
-        """Return the OpenAPI request body of a route; None for a route without a body."""
+        """Return the OpenAPI request body of a route, with an example; None for a route without a body."""
+        if (content := self._request_content(route)) is None:
+            return None
+        example = example_of(route).body
+        if example is not None:
+            kind = JSON_TYPE if JSON_TYPE in content else FORM_TYPE
+            content[kind] = {"schema": content[kind]["schema"], "example": example}
+        return {"required": route.shape is not Shape.ROTATE_KEY, "content": content}
+
+    def _request_content(self, route: Route) -> dict[str, JsonObject] | None:
         if (types := _body_types(route)) is not None:
             kinds = (unary_codec(route.format).media_types if route.shape is Shape.UNARY else ()) or (JSON_TYPE,)
-            json = {"schema": self._types.schema(types.request)}
-            content: JsonObject = {kind: json if kind == JSON_TYPE else {"schema": _BINARY} for kind in kinds}
+            schema = self._types.schema(types.request)
+            content = dict[str, JsonObject]()
+            for kind in kinds:
+                content[kind] = {"schema": schema if kind == JSON_TYPE else _BINARY}
             if types.form is not None:
                 content[FORM_TYPE] = {"schema": self._types.schema(types.form)}
-            return {"required": True, "content": content}
-        if (kind := _ADMIN_BODIES.get(route.shape)) is not None:
-            schema = self._types.schema(kind)
-            return {"required": route.shape is not Shape.ROTATE_KEY, "content": {JSON_TYPE: {"schema": schema}}}
+            return content
+        if (body := _ADMIN_BODIES.get(route.shape)) is not None:
+            return {JSON_TYPE: {"schema": self._types.schema(body)}}
         if route.shape is Shape.GET_MODEL and (named := MODEL_BODIES.get(route.format)) is not None:
-            return {"required": True, "content": {JSON_TYPE: {"schema": self._types.schema(named)}}}
+            return {JSON_TYPE: {"schema": self._types.schema(named)}}
         if route.shape is Shape.REMIX_VIDEO:
-            return {"required": True, "content": {JSON_TYPE: {"schema": self._types.schema(RemixBody)}}}
+            return {JSON_TYPE: {"schema": self._types.schema(RemixBody)}}
         if route.shape is Shape.RECEIVE_VIDEO_CALLBACK:
-            return {"required": True, "content": {JSON_TYPE: {"schema": {}}}}
+            return {JSON_TYPE: {"schema": {}}}
         return None
 
     def responses(self, route: Route) -> JsonObject:
@@ -103,9 +114,7 @@ class Responses:
         if route.shape is Shape.GENERATE and route.stream:
             return self._stream(route)
         if route.shape is Shape.UNARY and unary_codec(route.format).content_type is not None:
-            found = _body_types(route)
-            events = {EVENTS_TYPE: self._events(found.event)} if found is not None and found.event is not None else {}
-            return {"*/*": {"schema": _BINARY}, **events}
+            return self._any(_body_types(route))
         if (types := _body_types(route)) is not None:
             content: JsonObject = {JSON_TYPE: {"schema": self._types.schema(types.response)}}
             if types.event is not None and route.stream is None:
@@ -120,6 +129,15 @@ class Responses:
                 {EVENTS_TYPE: self._events(text.ResponseEvent)} if route.shape is Shape.GET_RESPONSE else {}
             )
         return dict(_CONTENTS[route.shape])
+
+    def _any(self, types: BodyTypes | None) -> JsonObject:
+        """Return the OpenAPI content of a response whose media type the request selects, its JSON and its events."""
+        content: JsonObject = {"*/*": {"schema": _BINARY}}
+        if types is not None and types.response is not bytes:
+            content[JSON_TYPE] = {"schema": self._types.schema(types.response)}
+        if types is not None and types.event is not None:
+            content[EVENTS_TYPE] = self._events(types.event)
+        return content
 
     def _stream(self, route: Route) -> JsonObject:
         types = BODY_TYPES[route.format]

@@ -8,6 +8,7 @@ import msgspec
 
 from http_facade.exchange.caller_credentials import key_headers, key_parameter
 from http_facade.openapi.bodies_and_responses import Responses
+from http_facade.openapi.call_examples import example_of, with_example
 from http_facade.openapi.error_components import ErrorResponses
 from http_facade.openapi.member_sentences import with_sentences
 from http_facade.openapi.operation_texts import operation_of
@@ -75,13 +76,13 @@ def documented(rows: Iterable[Route]) -> Iterable[Route]:
 
 def _operation(route: Route, responses: Responses) -> JsonObject:
     row = operation_of(route)
-    body = responses.request_body(route)
+    body, example = responses.request_body(route), example_of(route)
     return {
         "tags": [row.tag],
         "summary": row.summary,
         "description": comments().get(f"umg.v1.{row.method}", "") if row.method else row.description,
         "operationId": operation_id(route),
-        "parameters": parameters(route),
+        "parameters": [with_example(parameter, example) for parameter in parameters(route)],
         **({"requestBody": body} if body is not None else {}),
         "responses": responses.responses(route),
     }

@@ -96,9 +96,10 @@ _QUERIES_OF_FORMATS: Mapping[tuple[Shape, str], tuple[JsonObject, ...]] = Mappin
             _query(
                 "Action",
                 _choice(vid_f_caller_api.SUBMIT_ACTION, vid_f_caller_api.QUERY_ACTION),
-                "Action of the call.",
+                "Action of the call: submission of a task, or query of its state.",
                 required=True,
-            ),
+            )
+            | {"example": vid_f_caller_api.SUBMIT_ACTION},
             _query("Version", _choice(vid_f_caller_api.API_VERSION), "Version of the API."),
         ),
         (Shape.GET_VIDEO, "video_e_3"): (
@@ -121,6 +122,8 @@ _MODEL_HEADERS = (
         CACHE_HEADER, "Time for which the response may come from the cache of responses, for example `5m`, or `off`."
     ),
 )
+
+_OF_THE_VENDOR = "Passed on to a provider of this format, whose vendor describes it."
 
 
 def parameters(route: Route) -> list[JsonObject]:
@@ -148,7 +151,10 @@ def _headers(route: Route) -> list[JsonObject]:
         found += _MODEL_HEADERS
         codec = face_of(route.format)
         if isinstance(codec, TextFace | UnaryFace | ImageFormat):
-            found += [_header(name, "As at the format's vendor.") for name in codec.source_headers]
+            found += [
+                _header(name, "Passed on to a provider of this format, whose vendor describes it.")
+                for name in codec.source_headers
+            ]
         if isinstance(codec, UnaryFace | ImageFormat) and codec.has_shapes:
             found.append(_header(SHAPE_HEADER, "Shape of the response.", _choice("documented", "sdk")))
     if route.shape in {Shape.CREATE_VIDEO, Shape.REMIX_VIDEO}:

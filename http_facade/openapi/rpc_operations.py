@@ -6,6 +6,7 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.descriptor_pool import Default
 
 from http_facade.connect.connect_protocol import CONNECT_STREAMS, TIMEOUT_HEADER, VERSION_HEADER
+from http_facade.openapi.call_examples import example_of_method
 from http_facade.openapi.error_components import ErrorResponses
 from http_facade.openapi.operation_texts import operation_of
 from http_facade.routes import Route
@@ -66,13 +67,23 @@ class Methods:
             "description": comments().get(method.full_name, ""),
             "operationId": f"{method.containing_service.name}_{method.name}",
             "parameters": [*_HEADERS],
-            "requestBody": {"required": True, "content": content(request)},
+            "requestBody": {"required": True, "content": _with_example(content(request), method)},
             "responses": {
                 "200": {"description": "Success.", "content": content(response)},
                 **failed,
                 "415": unsupported,
             },
         }
+
+
+def _with_example(content: JsonObject, method: MethodDescriptor) -> JsonObject:
+    """Return the content of a request with an example of its JSON. That of a stream is the message in the envelope."""
+    example = example_of_method(method).body
+    return {
+        kind: {**described, "example": example} if kind.endswith("json") and example is not None else described
+        for kind, described in content.items()
+        if isinstance(described, dict)
+    }
 
 
 def _bodies(message: JsonObject) -> JsonObject:
