@@ -40,7 +40,7 @@ class AdminHandlers:
 
     async def _read(self, exchange: HttpExchange, method: AdminMethod) -> Message:
         if (decode := method.decode) is None:
-            return from_query(method.request, exchange.request.query.items())
+            return from_query(method.request, exchange.request.query.items(), exchange.parameters)
         return await self._bodies.read(exchange, lambda body, *_: decode(body))
 
 

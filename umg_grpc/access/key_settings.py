@@ -1,12 +1,13 @@
 """Settings of an API key that an operator can change, and their validation."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import TypedDict
 
 from umg_grpc.access.key_permissions import PERMITTED_OPERATIONS
 from umg_grpc.base.errors import UmgError
+from umg_grpc.base.printable_text import printable
 from umg_grpc.v1 import pb
 
 BOOTSTRAP_KEY = "bootstrap"
@@ -26,6 +27,8 @@ BUDGET_PERIODS = ("", "day", "month")
 MAX_TAGS = 50
 TAG_NAME = re.compile(r"[A-Za-z0-9_./-]{1,64}")
 MAX_TAG_CHARACTERS = 256
+MAX_ECHOED_NAME = 80
+"""Characters of the invalid name of a tag that the error repeats."""
 
 
 class KeyFields(TypedDict, total=False):
@@ -58,10 +61,7 @@ def check_fields(fields: NamedKeyFields, now: datetime) -> None:
         _check_name(fields["name"])
     _check_patterns("model_patterns", "model pattern", "`gpt-4o`, `famG-*`", fields.get("model_patterns", ()))
     _check_patterns("channels", "channel's name", "`openai`, `azure-*`", fields.get("channels", ()))
-    if unknown := set(fields.get("operations", ())) - set(PERMITTED_OPERATIONS):
-        raise _invalid(
-            "operations", f"`{min(unknown)}` is not an operation; choose from {', '.join(PERMITTED_OPERATIONS)}"
-        )
+    _check_operations([*fields.get("operations", ())])
     _check_limit("requests_per_minute", MAX_REQUESTS_PER_MINUTE, fields.get("requests_per_minute"))
     _check_limit("tokens_per_minute", MAX_TOKENS_PER_MINUTE, fields.get("tokens_per_minute"))
     _check_limit("concurrent_requests", MAX_CONCURRENT_REQUESTS, fields.get("concurrent_requests"))
@@ -71,6 +71,15 @@ def check_fields(fields: NamedKeyFields, now: datetime) -> None:
     if len(owner) > MAX_OWNER_CHARACTERS or not owner.isprintable() or owner != owner.strip():
         raise _invalid("owner", f"an owner has at most {MAX_OWNER_CHARACTERS} printable characters, no space at an end")
     _check_tags(fields.get("tags", {}))
+
+
+def _check_operations(operations: Sequence[str]) -> None:
+    for index, operation in enumerate(operations):
+        if operation not in PERMITTED_OPERATIONS:
+            message = f"`{operation}` is not an operation; choose from {', '.join(PERMITTED_OPERATIONS)}"
+            raise _invalid(f"operations[{index}]", message)
+        if operation in operations[:index]:
+            raise _invalid(f"operations[{index}]", f"`{operation}` is in the list before; name it once")
 
 
 def _check_name(name: str) -> None:
@@ -106,10 +115,10 @@ def _check_expiry(expire_time: datetime | None, now: datetime) -> None:
 def _check_patterns(field: str, noun: str, examples: str, patterns: Collection[str]) -> None:
     if len(patterns) > MAX_PATTERNS:
         raise _invalid(field, f"at most {MAX_PATTERNS} {noun}s")
-    for pattern in patterns:
+    for index, pattern in enumerate(patterns):
         if not 0 < len(pattern) <= MAX_PATTERN_CHARACTERS or any(letter.isspace() for letter in pattern):
             message = f"a {noun} has 1 to {MAX_PATTERN_CHARACTERS} characters and no spaces: {examples}"
-            raise _invalid(field, message)
+            raise _invalid(f"{field}[{index}]", message)
 
 
 def _check_tags(tags: Mapping[str, str]) -> None:
@@ -117,7 +126,8 @@ def _check_tags(tags: Mapping[str, str]) -> None:
         raise _invalid("tags", f"at most {MAX_TAGS} tags")
     for name, value in tags.items():
         if TAG_NAME.fullmatch(name) is None:
-            raise _invalid("tags", "the name of a tag has 1 to 64 letters, digits and any of `_./-`: team=search")
+            message = "the name of a tag has 1 to 64 letters, digits and any of `_./-`: team=search"
+            raise _invalid("tags", f"{message}; correct `{printable(name[:MAX_ECHOED_NAME])}`")
         if len(value) > MAX_TAG_CHARACTERS or not value.isprintable():
             raise _invalid(
                 "tags", f"the value of the tag `{name}` has at most {MAX_TAG_CHARACTERS} printable characters"

@@ -8,6 +8,7 @@ from typing import Annotated, Literal, TypeAlias, TypeVar
 
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.field_mask_pb2 import FieldMask
+from google.protobuf.timestamp_pb2 import Timestamp
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from umg_grpc.v1 import pb
@@ -101,7 +102,7 @@ def _settings(given: Mapping[str, object]) -> pb.KeySettings:
     for name, value in given.items():
         match value:
             case datetime():
-                settings.expire_time.FromDatetime(value.astimezone(UTC))
+                settings.expire_time.CopyFrom(_timestamp(value))
             case str() if name == "budget_period":
                 settings.budget_period = PERIOD_VALUES[value]
             case list() if name == "operations":
@@ -115,6 +116,15 @@ def _settings(given: Mapping[str, object]) -> pb.KeySettings:
             case _:  # a number, a flag or a text
                 setattr(settings, name, value)
     return settings
+
+
+def _timestamp(time: datetime) -> Timestamp:
+    made = Timestamp()
+    try:
+        made.FromDatetime(time.astimezone(UTC))
+    except OverflowError:  # a time of the years 1 to 9999 in its own zone alone
+        raise invalid("settings.expire_time", "it is not in the years 1 to 9999 in UTC; correct it") from None
+    return made
 
 
 def _operation(name: str, index: int) -> "pb.KeyOperation.ValueType":

@@ -7,7 +7,7 @@ null.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from types import MappingProxyType
@@ -18,7 +18,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from umg_grpc.wire.core.json_decoding import JsonObject, invalid
+from umg_grpc.wire.core.json_decoding import JsonObject, echo, invalid
 
 MessageT = TypeVar("MessageT", bound=Message)
 
@@ -34,19 +34,24 @@ def to_json(message: Message) -> JsonObject:
     return {member_name(field): _member(message, field) for field in fields_of(type(message)).values()}
 
 
-def from_query(kind: type[MessageT], parameters: Iterable[tuple[str, str]]) -> MessageT:
+def from_query(kind: type[MessageT], parameters: Iterable[tuple[str, str]], in_path: Collection[str] = ()) -> MessageT:
     """Return the message for the (name, text) parameters of a URL query. A list is a repeated parameter, or one with
-    commas. Raise UmgError(INVALID_FIELD) naming the parameter.
+    commas. Raise UmgError(INVALID_FIELD) naming the parameter. `in_path`: fields that the path of the URL has.
     """
-    message, fields = kind(), fields_of(kind)
+    message = kind()
+    fields = {name: field for name, field in fields_of(kind).items() if name not in in_path}
     for name, text in parameters:
         if (field := fields.get(name)) is None:
-            raise invalid(name, f"there is no such parameter; choose from {', '.join(fields)}")
+            raise invalid(echo(name), f"there is no such parameter; {_remedy(fields)}")
         if field.is_repeated:
             getattr(message, name).extend(_of_text(field, part.strip()) for part in text.split(",") if part.strip())
         else:
             _assign(message, field, _of_text(field, text))
     return message
+
+
+def _remedy(names: Collection[str]) -> str:
+    return f"choose from {', '.join(names)}" if names else "leave it out: the operation has none"
 
 
 def fields_of(kind: type[Message]) -> Mapping[str, FieldDescriptor]:
@@ -122,7 +127,7 @@ def _of_text(field: FieldDescriptor, text: str) -> object:
     if _message_name(field) == "google.protobuf.Timestamp":
         try:
             return _timestamp(text)
-        except ValueError:
+        except (ValueError, OverflowError):  # OverflowError: a time of the years 1 to 9999 in its own zone alone
             problem = "expected a time with its zone, such as 2030-01-31T12:00:00Z; correct its value"
             raise invalid(field.name, problem) from None
     if field.cpp_type == FieldDescriptor.CPPTYPE_BOOL:
@@ -137,7 +142,9 @@ def _of_text(field: FieldDescriptor, text: str) -> object:
 
 
 def _timestamp(text: str) -> Timestamp:
-    """Return the time of an RFC 3339 text. Raise ValueError for any other text, and for a time without a time zone."""
+    """Return the time of an RFC 3339 text. Raise ValueError for any other text, and for a time without a time zone;
+    OverflowError for one that is not in the years 1 to 9999 in UTC.
+    """
     time = datetime.fromisoformat(text)
     if time.tzinfo is None:
         raise ValueError(text)

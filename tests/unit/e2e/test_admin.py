@@ -118,7 +118,7 @@ class Refused:
 
 REFUSED = [
     Refused("no settings", "POST", KEYS, {}, 400, "settings"),
-    Refused("a misspelt setting", "POST", KEYS, {"settings": {"nam": "a"}}, 400, "settings"),
+    Refused("a misspelt setting", "POST", KEYS, {"settings": {"nam": "a"}}, 400, "settings.nam"),
     Refused("no name", "POST", KEYS, {"settings": {}}, 400, "settings.name"),
     Refused("a name of digits", "POST", KEYS, {"settings": {"name": 1}}, 400, "settings.name"),
     Refused(

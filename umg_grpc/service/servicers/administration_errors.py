@@ -19,6 +19,6 @@ async def converted_errors() -> AsyncGenerator[None, None]:
         raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds="1") from None
     except UmgError as error:
         field = error.metadata.get("field", "")
-        if field not in pb.KeySettings.DESCRIPTOR.fields_by_name:
+        if field.partition("[")[0] not in pb.KeySettings.DESCRIPTOR.fields_by_name:
             raise
         raise UmgError(error.reason, error.message, **{**error.metadata, "field": f"settings.{field}"}) from None

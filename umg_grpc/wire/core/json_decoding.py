@@ -31,6 +31,7 @@ INT64_MAX = 2**63 - 1
 MAX_ECHO = 80  # characters of a caller's value that an error message repeats
 
 _MISSING = re.compile(r"^Object missing required field `([^`]*)`")
+_UNKNOWN = re.compile(r"^Object contains unknown field `(.*)`$", re.DOTALL)
 _PATH = re.compile(r" - at (?:`key` in )*`\$([^`]*)`$")
 _GOT = re.compile(r"^Expected `([^`]*)`, got `([^`]*)`")
 _BOUND = re.compile(r"^Expected `(\w+)` (.*)$")
@@ -237,6 +238,9 @@ def _invalid(kind: type[Parsed], problem: str, at: str) -> UmgError:
     path = (at + local.replace("[...]", "")).removeprefix(".")
     if absent := _MISSING.match(problem):
         return missing(f"{path}.{absent[1]}" if path else absent[1])
+    if unknown := _UNKNOWN.match(problem):
+        known = ", ".join(f"`{name}`" for name in _member_names(kind, local))
+        return invalid(f"{path}.{echo(unknown[1])}".removeprefix("."), f"there is no such member; use some of {known}")
     if not path:
         return UmgError(pb.ERROR_REASON_MALFORMED_BODY, "the body is not a JSON object; send one")
     if value := _ENUM.match(problem):
@@ -273,13 +277,25 @@ def _limits(bound: str) -> str:
 
 
 def _choices(kind: type[Parsed], local: str) -> tuple[str, ...]:
+    """Return the allowed values of the enumerated field at a path within a struct `kind`; () for any other field."""
+    literals = (info for info in _types_at(kind, local) if isinstance(info, msgspec.inspect.LiteralType))
+    return tuple(str(value) for info in literals for value in info.values)
+
+
+def _member_names(kind: type[Parsed], local: str) -> tuple[str, ...]:
+    """Return the names of the members of the object at a path within a struct `kind`."""
+    structs = (info for info in _types_at(kind, local) if isinstance(info, msgspec.inspect.StructType))
+    return tuple(field.encode_name for info in structs for field in info.fields)
+
+
+def _types_at(kind: type[Parsed], local: str) -> tuple[msgspec.inspect.Type, ...]:
     described: object = kind  # a `type[T]` is not hashable to the type checker
-    return _choices_at(described, tuple(name for name, _ in _TOKEN.findall(local)))
+    return _described_at(described, tuple(name for name, _ in _TOKEN.findall(local)))
 
 
 @lru_cache(maxsize=1024)
-def _choices_at(kind: object, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the allowed values of the enumerated field at a path within a struct `kind`; () for any other field."""
+def _described_at(kind: object, names: tuple[str, ...]) -> tuple[msgspec.inspect.Type, ...]:
+    """Return the types, as msgspec describes them, of the value at a path within a type."""
     found: list[msgspec.inspect.Type] = [_type_info(kind)]
     for name in names:
         inner: list[msgspec.inspect.Type] = []
@@ -291,9 +307,7 @@ def _choices_at(kind: object, names: tuple[str, ...]) -> tuple[str, ...]:
             elif isinstance(info, msgspec.inspect.DictType):
                 inner.append(info.value_type)
         found = inner
-    return tuple(
-        str(value) for info in _members(found) if isinstance(info, msgspec.inspect.LiteralType) for value in info.values
-    )
+    return tuple(_members(found))
 
 
 @cache
