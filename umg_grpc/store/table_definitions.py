@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from datetime import UTC, datetime
+from typing import Any
 
 from sqlalchemy import (
     JSON,
@@ -24,7 +25,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.sql.schema import Table
 
-from umg_grpc.store.key_change_triggers import trigger_statements
+from umg_grpc.store.key_change_triggers import BELOW_ACCOUNT, parent_trigger_statements, trigger_statements
 
 
 class UtcTime(TypeDecorator[datetime]):
@@ -82,6 +83,8 @@ class ApiKey(Base):
             info=only_where("revoke_time IS NULL"),
         ),
         Index("uq_api_keys_previous_secret_hash", "previous_secret_hash", unique=True),
+        Index("ix_api_keys_project_id", "project_id"),
+        Index("ix_api_keys_user_id", "user_id"),
     )
 
     key_id: Mapped[str] = mapped_column(String(40), primary_key=True)
@@ -115,6 +118,40 @@ class ApiKey(Base):
     budget_period: Mapped[str | None] = mapped_column(String(8))
     """`day` or `month` in UTC; "" or None for a budget without a period."""
     last_use_time: Mapped[datetime | None] = mapped_column(UtcTime)
+    project_id: Mapped[str | None] = mapped_column(String(40))
+    """Account of the kind `project` that the key belongs to; None for a key without a project."""
+    user_id: Mapped[str | None] = mapped_column(String(40))
+    """Person or service account that owns the key; None for none."""
+    budgets: Mapped[list[list[Any]] | None] = mapped_column(JSON)
+    """Further budgets as [period, micro-credits, whether soft]; None or empty for none."""
+
+
+class AccountRow(Base):
+    """Table of organisations and projects (`umg.v1.Account`), whose settings hold for all keys below them."""
+
+    __tablename__ = "accounts"
+    __table_args__ = (
+        Index("uq_accounts_open_name", "kind", "name", unique=True, info=only_where("close_time IS NULL")),
+        Index("ix_accounts_organization_id", "organization_id"),
+    )
+
+    account_id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    kind: Mapped[str] = mapped_column(String(16))
+    """`organization` or `project`."""
+    name: Mapped[str] = mapped_column(String(100))
+    organization_id: Mapped[str | None] = mapped_column(String(40))
+    """Organisation that a project belongs to; None for none."""
+    model_patterns: Mapped[list[str]] = mapped_column(JSON)
+    channels: Mapped[list[str]] = mapped_column(JSON)
+    operations: Mapped[list[str]] = mapped_column(JSON)
+    requests_per_minute: Mapped[int | None] = mapped_column(BigInteger)
+    tokens_per_minute: Mapped[int | None] = mapped_column(BigInteger)
+    concurrent_requests: Mapped[int | None] = mapped_column(BigInteger)
+    budgets: Mapped[list[list[Any]]] = mapped_column(JSON)
+    """Budgets as [period, micro-credits, whether soft]."""
+    tags: Mapped[dict[str, str]] = mapped_column(JSON)
+    create_time: Mapped[datetime] = mapped_column(UtcTime)
+    close_time: Mapped[datetime | None] = mapped_column(UtcTime)
 
 
 class ApiKeyChange(Base):
@@ -130,8 +167,12 @@ class ApiKeyChange(Base):
 
 @event.listens_for(Base.metadata, "after_create")
 def _create_triggers(_: MetaData, connection: Connection, tables: Collection[Table], **_options: object) -> None:
-    if ApiKeyChange.__table__ in tables:
-        for statement in trigger_statements(connection.dialect.name):
+    if ApiKeyChange.__table__ in tables and AccountRow.__table__ in tables:
+        dialect = connection.dialect.name
+        for statement in (
+            *trigger_statements(dialect),
+            *parent_trigger_statements(dialect, AccountRow.__tablename__, BELOW_ACCOUNT),
+        ):
             connection.exec_driver_sql(statement)
 
 
@@ -240,12 +281,13 @@ class StoredPromptRow(RetainedRow):
 
 
 class BudgetAccount(Base):
-    """Table of the micro-credits that each API key has spent in each budget period."""
+    """Table of the micro-credits that were spent of each budget in each period."""
 
     __tablename__ = "budget_accounts"
     __table_args__ = (Index("ix_budget_accounts_wanted", "wanted_micros"),)
 
     key_id: Mapped[str] = mapped_column(String(64), primary_key=True)
+    """Account of the budget, as in `budget_accounts.LeaseId`."""
     period_start: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
     """Start of the period in seconds since 1970 in UTC; 0 for a budget without a period."""
     spent_micro_credits: Mapped[int] = mapped_column(BigInteger)
@@ -317,9 +359,11 @@ class MediaTask(Base):
     prices: Mapped[bytes] = mapped_column(LargeBinary)
     """`umg.v1.Model` with the prices at the submission and no other fields."""
     budget_period: Mapped[int | None] = mapped_column(BigInteger)
-    """Start of the budget period that the task is charged to, in seconds since 1970 in UTC; 0 for a budget without a
-    period, None for a key without a budget.
+    """Start of the period of the key's own budget that the task is charged to, in seconds since 1970 in UTC; 0 for a
+    budget without a period, None for a key without such a budget.
     """
+    budgets: Mapped[list[list[Any]] | None] = mapped_column(JSON)
+    """Further budgets that the task is charged to, as [account, start of the period]; None or empty for none."""
     micro_credits: Mapped[int] = mapped_column(BigInteger)
     state: Mapped[int] = mapped_column(Integer)
     """Number of `umg.v1.VideoTaskState`."""

@@ -97,7 +97,16 @@ async def test_the_migrations_make_exactly_the_tables_of_the_code(database: Data
 
 
 ADDED = (
-    *("api_key_changes", "responses", "reasoning", "threads", "usage_records", "budget_accounts", "budget_leases"),
+    *(
+        "accounts",
+        "api_key_changes",
+        "responses",
+        "reasoning",
+        "threads",
+        "usage_records",
+        "budget_accounts",
+        "budget_leases",
+    ),
     *("media_tasks", "task_callbacks", "learned_quirks", "stored_prompts", "call_records"),
     *("usage_minutes", "usage_hours", "usage_days", "usage_months"),
     *("usage_key_hours", "usage_key_days", "usage_key_months"),
@@ -109,7 +118,7 @@ ADDED_COLUMNS = (
     *("channels", "show_route", "operations", "administrator", "owner", "tags"),
     *("previous_secret_hash", "previous_prefix", "previous_expire_time"),
     *("tokens_per_minute", "concurrent_requests"),
-    *("budget_micro_credits", "budget_period", "last_use_time"),
+    *("budget_micro_credits", "budget_period", "last_use_time", "project_id", "user_id", "budgets"),
 )
 """Columns of `api_keys` that the first version did not have."""
 
@@ -120,7 +129,8 @@ async def test_a_database_of_the_first_version_is_migrated_to_the_newest_with_it
         for trigger in ("insert", "update", "delete"):
             table = "" if connection.dialect.name == "sqlite" else " ON api_keys"
             connection.execute(text(f"DROP TRIGGER umg_key_{trigger}{table}"))
-        connection.execute(text("DROP INDEX uq_api_keys_previous_secret_hash"))
+        for index in ("uq_api_keys_previous_secret_hash", "ix_api_keys_project_id", "ix_api_keys_user_id"):
+            connection.execute(text(f"DROP INDEX {index}"))
         for column in ADDED_COLUMNS:
             connection.execute(text(f"ALTER TABLE api_keys DROP COLUMN {column}"))
         connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '0001'"))

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from umg_grpc.store.key_change_triggers import trigger_statements
+from umg_grpc.store.key_change_triggers import FIRST_WATCHED_COLUMNS, trigger_statements
 
 revision = "0017"
 down_revision = "0016"
@@ -17,5 +17,5 @@ def upgrade() -> None:
         sa.Column("change_number", sa.BigInteger(), nullable=False),
     )
     op.create_index("uq_api_key_changes_number", "api_key_changes", ["change_number"], unique=True)
-    for statement in trigger_statements(op.get_bind().dialect.name):
+    for statement in trigger_statements(op.get_bind().dialect.name, FIRST_WATCHED_COLUMNS):
         op.execute(statement)
