@@ -125,7 +125,7 @@ class Holder:
         self._spent.calls += 1
         await self._time.sleep(min(CALL_SECONDS, 0.1 * self._crowd.holders / self._crowd.calls_per_second))
         reservation.end(COST)
-        self._charges.append(Charge(reservation.lease_id, COST))
+        self._charges.append(Charge(reservation.accounts[0], COST))
         return True
 
     async def _write(self) -> None:

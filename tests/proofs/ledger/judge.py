@@ -1,7 +1,7 @@
 """Comparison of the ledger with the responses that the provider served and the callers received."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tests.proofs.ledger.calls import EMBED, IMAGE, RERANK, Call, Made, Outcome
@@ -42,12 +42,29 @@ class Account:
 @dataclass
 class Verdict:
     accounts: list[Account]
+    """Of the keys."""
+    levels: dict[str, Account] = field(default_factory=dict)
+    """Of the budgets of projects and organisations, by name."""
     outcomes: Counter[Outcome] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
 
     @property
     def holds(self) -> bool:
-        return not self.faults and not any(account.drift or account.held for account in self.accounts)
+        every = [*self.accounts, *self.levels.values()]
+        return not self.faults and not any(account.drift or account.held for account in every)
+
+    def add_level(self, name: str, keys: Iterable[int], balance: Balance) -> None:
+        """Compare the balance of a budget with the sums of the keys below it, given by their numbers."""
+        below = [self.accounts[number] for number in keys]
+        self.levels[name] = Account(
+            calls=sum(account.calls for account in below),
+            charged_calls=sum(account.charged_calls for account in below),
+            killed_calls=sum(account.killed_calls for account in below),
+            served=sum(account.served for account in below),
+            ledger=sum(account.ledger for account in below),
+            balance=balance.spent,
+            held=balance.held,
+        )
 
 
 def price(model: str, input_tokens: int, output_tokens: int, images: int = 0) -> int:

@@ -1,4 +1,4 @@
-"""One run: twenty keys, random calls, and SIGKILLs in the middle of them."""
+"""One run: twenty keys below five projects and two organisations, random calls, and SIGKILLs in the middle of them."""
 
 import asyncio
 import random
@@ -21,9 +21,11 @@ from tests.proofs.ledger.judge import (
     judge,
 )
 from tests.proofs.ledger.provider import Provider
+from tests.support.accounts import new_organization, new_project, rows_of
 from umg_grpc.access.api_keys import ApiKeys
+from umg_grpc.access.budget_settings import Budget, budget_account
 from umg_grpc.base.micro_credits import credits_text
-from umg_grpc.store import open_store
+from umg_grpc.store import Store, open_store
 from umg_grpc.store.budget_accounts import NO_BALANCE, Balance, BudgetAccounts
 from umg_grpc.store.usage_record_table import UsageRecord, UsageRecords
 from umg_grpc.store.usage_sum_queries import CallFilter
@@ -33,6 +35,17 @@ CALLERS = 2  # of each key
 PAGE = 1000
 LARGE, SMALL = 10**12, 60_000
 """Budgets in micro-credits: one that is never used up, and one for some 25 calls."""
+PROJECTS, ORGANIZATIONS = 5, 2
+SHARED = 400_000
+"""Budget of a project or an organisation that its keys may use up: for some 160 calls."""
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Budgets above the keys: each by its account, with its amount and the numbers of the keys below it."""
+
+    projects: list[str]
+    budgets: dict[str, tuple[int, list[int]]]
 
 
 @dataclass(frozen=True)
@@ -67,12 +80,13 @@ async def run(plan: Plan, database: str, directory: Path) -> Verdict:
     async with Provider(plan.seed, plan.pause).serving() as provider:
         fleet = Fleet(config_of(database, provider.url), data)
         store = await open_store(database, data[0])
-        keys = [await _new_key(ApiKeys(store), number) for number in range(KEYS)]
+        tree = await _new_tree(store)
+        keys = [await _new_key(ApiKeys(store), number, tree.projects[number % PROJECTS]) for number in range(KEYS)]
         async with fleet.running():
             made = await _make_all(plan, fleet, [secret for _, secret in keys])
         key_ids = [key_id for key_id, _ in keys]
         records = await records_of(UsageRecords(store))
-        found = await BudgetAccounts(store).balances(dict.fromkeys(key_ids, 0))
+        found = await BudgetAccounts(store).balances(dict.fromkeys([*key_ids, *tree.budgets], 0))
         balances: list[Balance | None] = [
             found.get(key_id, NO_BALANCE) if _budget(number) else None for number, key_id in enumerate(key_ids)
         ]
@@ -83,15 +97,37 @@ async def run(plan: Plan, database: str, directory: Path) -> Verdict:
     for number, balance in enumerate(balances):
         if balance is not None and balance.spent > (_budget(number) or 0):
             verdict.faults.append(f"key {number} has spent {balance.spent} of {_budget(number)}")
+    for number, (account, (budget, below)) in enumerate(tree.budgets.items()):
+        name, balance = f"project {number}" if number < PROJECTS else f"org {number - PROJECTS}", found[account]
+        verdict.add_level(name, below, balance)
+        if balance.spent > budget:
+            verdict.faults.append(f"{name} has spent {balance.spent} of {budget}")
     return verdict
+
+
+async def _new_tree(store: Store) -> Tree:
+    """Create the organisations and projects. Some budgets are soft: they are charged, and refuse no call."""
+    organizations, projects, budgets = list[str](), list[str](), dict[str, tuple[int, list[int]]]()
+    for number in range(ORGANIZATIONS):
+        hard, soft = Budget("", (10 * SHARED, LARGE)[number]), Budget("", 1, soft=True)
+        organizations.append(await new_organization(store, f"org {number}", budgets=rows_of(hard, soft)))
+    for number in range(PROJECTS):
+        budget = Budget("", (SHARED, LARGE)[number % 2]) if number else Budget("", LARGE, soft=True)
+        organization = organizations[number % ORGANIZATIONS]
+        projects.append(await new_project(store, f"project {number}", organization, budgets=rows_of(budget)))
+        budgets[budget_account(projects[-1], "")] = budget.micro_credits, [*range(number, KEYS, PROJECTS)]
+    for number, organization in enumerate(organizations):
+        below = [key for key in range(KEYS) if key % PROJECTS % ORGANIZATIONS == number]
+        budgets[budget_account(organization, "")] = (10 * SHARED, LARGE)[number], below
+    return Tree(projects, budgets)
 
 
 def _budget(number: int) -> int | None:
     return (None, LARGE, None, SMALL)[number % 4]
 
 
-async def _new_key(keys: ApiKeys, number: int) -> tuple[str, str]:
-    key, secret = await keys.create(f"key-{number}", budget_micro_credits=_budget(number))
+async def _new_key(keys: ApiKeys, number: int, project: str) -> tuple[str, str]:
+    key, secret = await keys.create(f"key-{number}", budget_micro_credits=_budget(number), project_id=project)
     return key.key_id, secret
 
 

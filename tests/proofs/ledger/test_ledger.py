@@ -11,4 +11,6 @@ async def test_the_ledger_has_no_drift_through_faults_and_kills(database: Databa
     replicas = 1 if database.url == "sqlite" else 2
     verdict = await run(Plan(calls=400, kills=2, replicas=replicas, seed=seed), database.url, database.data_dir)
     assert verdict.faults == []
-    assert [account.drift + account.held for account in verdict.accounts] == [0] * len(verdict.accounts)
+    every = [*verdict.accounts, *verdict.levels.values()]
+    assert [account.drift + account.held for account in every] == [0] * len(every)
+    assert all(account.charged_calls for account in verdict.levels.values())
