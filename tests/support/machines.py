@@ -58,7 +58,7 @@ class Machines:
             face="",
             start_micros=0,
             micro_credits=COST,
-            budget_period=reservation.lease_id.period,
+            budget_period=reservation.accounts[0].period,
             budget_holder=name,
         )
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import secrets
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple, Unpack
@@ -11,6 +11,9 @@ from sqlalchemy import ColumnElement, Row, String, bindparam, func, or_, select,
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from umg_grpc.access.account_level_queries import find_project, levels_of
+from umg_grpc.access.account_levels import AccountLevel, Levels
+from umg_grpc.access.budget_settings import Budget, budgets_of
 from umg_grpc.access.key_settings import BOOTSTRAP_KEY, KeyFields, NamedKeyFields, check_fields
 from umg_grpc.base.errors import UmgError
 from umg_grpc.store import Store
@@ -59,15 +62,27 @@ class Key:
     """End of the overlap of the last rotation, from which on the secret before it is rejected."""
     last_use_time: datetime | None = None
     """Time of the last call with the key, accurate to a minute; None before its first use."""
+    project_id: str = ""
+    user_id: str = ""
+    """Person or service account that owns the key."""
+    budgets: tuple[Budget, ...] = ()
+    """Further budgets."""
+    levels: Levels = ()
+    """Project and organisation of the key."""
 
     @property
     def has_limits(self) -> bool:
-        """Whether the key has a limit of requests, tokens or concurrency."""
+        """Whether the key, its project or its organisation has a limit of requests, tokens or concurrency."""
         limits = (self.requests_per_minute, self.tokens_per_minute, self.concurrent_requests)
-        return any(limit is not None for limit in limits)
+        return any(limit is not None for limit in limits) or any(level.has_limits for level in self.levels)
+
+    @property
+    def closed_level(self) -> AccountLevel | None:
+        """The closed account to which the key belongs; None if there is none."""
+        return next((level for level in self.levels if level.is_closed), None)
 
     def is_live(self, now: datetime) -> bool:
-        """Return whether the key is neither revoked nor expired."""
+        """Return whether the key is neither revoked nor expired. Its account may be closed."""
         return self.revoke_time is None and (self.expire_time is None or self.expire_time > now)
 
 
@@ -111,7 +126,8 @@ class ApiKeys:
 
     async def create(self, name: str, **fields: Unpack[KeyFields]) -> tuple[Key, str]:
         """Create an API key. Return it and its secret, which is not stored and cannot be read again. Raises UmgError:
-        INVALID_FIELD for an invalid setting, ALREADY_EXISTS if a key that is not revoked has the name.
+        INVALID_FIELD for an invalid setting, ALREADY_EXISTS if a key that is not revoked has the name, OBJECT_NOT_FOUND
+        for an unknown project, WRONG_STATE for a closed one.
         """
         named: NamedKeyFields = {"name": name, **fields}
         check_fields(named, utc_of(self._clock))
@@ -119,22 +135,24 @@ class ApiKeys:
         row = new_row(secret, name, utc_of(self._clock))
         _set_fields(row, named)
         try:
-            await self._insert(row)
+            levels = await self._insert(row, fields.get("project_id", ""))
         except IntegrityError:
             raise _name_exists(name) from None
-        return _key_of(row), secret
+        return _key_of(row, levels), secret
 
     @repeated_idempotent
-    async def _insert(self, row: ApiKey) -> None:
+    async def _insert(self, row: ApiKey, project: str) -> Levels:
         async with self._store.write() as session:
             await _check_name_is_no_prefix(session, row)
+            levels = await _assign_project(session, row, project)
             await session.merge(row)  # it is there already if an earlier run was committed without a response
+            return levels
 
     @repeated_idempotent
     async def update(self, reference: str, fields: NamedKeyFields) -> Key:
         """Change settings of the key with the id, name or prefix `reference`; absent ones stay. Return the changed key.
         Raises UmgError: OBJECT_NOT_FOUND, INVALID_FIELD for several keys or an invalid setting, ALREADY_EXISTS for a
-        used name, WRONG_STATE for a revoked key.
+        used name, WRONG_STATE for a revoked key and for a closed project.
         """
         check_fields(fields, utc_of(self._clock))
         try:
@@ -143,12 +161,13 @@ class ApiKeys:
                 if row.name == BOOTSTRAP_KEY and "name" in fields:
                     message = f"`{BOOTSTRAP_KEY}` is the gateway's own first key, which keeps its name"
                     raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="name")
+                levels = await _assign_project(session, row, fields.get("project_id"))
                 _set_fields(row, fields)
                 if "name" in fields:
                     await _check_name_is_no_prefix(session, row)
         except IntegrityError:
             raise _name_exists(fields.get("name", "")) from None
-        return _key_of(row)
+        return _key_of(row, levels)
 
     @repeated
     async def rotate(self, reference: str, overlap: timedelta = DEFAULT_OVERLAP) -> tuple[Key, str]:
@@ -171,7 +190,7 @@ class ApiKeys:
             row.previous_secret_hash, row.previous_prefix = row.secret_hash, row.prefix
             row.previous_expire_time = utc_of(self._clock) + overlap
             row.secret_hash, row.prefix = hash_secret(secret), shown_prefix(secret)
-        return _key_of(row), secret
+            return (await _keys_of(session, [row]))[0], secret
 
     @repeated
     async def page(self, after: str, size: int, *, include_ended: bool = False) -> tuple[list[Key], str]:
@@ -190,7 +209,7 @@ class ApiKeys:
                     raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="page_token")
                 is_older = (ApiKey.create_time == created) & (ApiKey.key_id < after)
                 query = query.where(or_(ApiKey.create_time < created, is_older))
-            keys = [_key_of(row) for row in await session.execute(query)]
+            keys = await _keys_of(session, await session.execute(query))
         return keys[:size], keys[size - 1].key_id if len(keys) > size else ""
 
     @repeated
@@ -198,7 +217,7 @@ class ApiKeys:
         """Return all keys, including revoked ones, oldest first."""
         async with self._store.read() as session:
             query = select(*KEY_COLUMNS).order_by(ApiKey.create_time, ApiKey.key_id)
-            return [_key_of(row) for row in await session.execute(query)]
+            return await _keys_of(session, await session.execute(query))
 
     def _is_live(self) -> ColumnElement[bool]:
         return ApiKey.revoke_time.is_(None) & or_(
@@ -211,7 +230,7 @@ class ApiKeys:
         Raises UmgError: OBJECT_NOT_FOUND, INVALID_FIELD if several keys match.
         """
         async with self._store.read() as session:
-            return _key_of(await _find(session, reference))
+            return (await _keys_of(session, [await _find(session, reference)]))[0]
 
     @repeated_idempotent
     async def revoke(self, reference: str) -> Key:
@@ -222,7 +241,7 @@ class ApiKeys:
             row = await _find(session, reference)
             if row.revoke_time is None:
                 row.revoke_time = utc_of(self._clock)
-        return _key_of(row)
+            return (await _keys_of(session, [row]))[0]
 
     @repeated_idempotent
     async def record_uses(self, times: Mapping[str, datetime]) -> None:
@@ -243,9 +262,7 @@ class ApiKeys:
         """
         has_hash = or_(ApiKey.secret_hash.in_(hashes), ApiKey.previous_secret_hash.in_(hashes))
         async with self._store.read() as session:
-            found: dict[str, Key] = {}
-            for row in await session.scalars(select(ApiKey).where(has_hash)):
-                found.update(by_secret_hash(row))
+            found = await _by_secret_hash(session, await session.scalars(select(ApiKey).where(has_hash)))
             return {digest: found[digest] for digest in hashes if digest in found}
 
     @repeated
@@ -265,8 +282,11 @@ class ApiKeys:
             .limit(size)
         )
         async with self._store.read() as session:
+            rows: list[tuple[int, str, ApiKey | None]] = [(*row,) for row in await session.execute(query)]
+            levels = await levels_of(session, {row.project_id for _, _, row in rows if row is not None})
             return [
-                KeyChange(number, key_id, by_secret_hash(row)) for number, key_id, row in await session.execute(query)
+                KeyChange(number, key_id, {} if row is None else by_secret_hash(row, levels.get(row.project_id, ())))
+                for number, key_id, row in rows
             ]
 
     @repeated
@@ -277,19 +297,24 @@ class ApiKeys:
         query = select(ApiKey).where(self._is_live(), ApiKey.key_id > after).order_by(ApiKey.key_id).limit(size)
         async with self._store.read() as session:
             rows = list(await session.scalars(query))
-        found: dict[str, Key] = {}
-        for row in rows:
-            found.update(by_secret_hash(row))
+            found = await _by_secret_hash(session, rows)
         return found, rows[-1].key_id if len(rows) == size else ""
 
 
-def by_secret_hash(row: ApiKey | None) -> dict[str, Key]:
-    """Return hash of the secret -> key for a database row; empty for no row. During a rotation the hash of the former
-    secret is included; its key has the former prefix, and expires at the end of the overlap.
+async def _by_secret_hash(session: AsyncSession, rows: Iterable[ApiKey]) -> dict[str, Key]:
+    rows = list(rows)
+    levels = await levels_of(session, {row.project_id for row in rows})
+    found = dict[str, Key]()
+    for row in rows:
+        found.update(by_secret_hash(row, levels.get(row.project_id, ())))
+    return found
+
+
+def by_secret_hash(row: ApiKey, levels: Levels = ()) -> dict[str, Key]:
+    """Return hash of the secret -> key for a database row. During a rotation the hash of the former secret is included;
+    its key has the former prefix, and expires at the end of the overlap. `levels`: of the key's project.
     """
-    if row is None:
-        return {}
-    key = _key_of(row)
+    key = _key_of(row, levels)
     if row.previous_secret_hash is None or key.previous_expire_time is None:
         return {row.secret_hash: key}
     ends = min(key.previous_expire_time, key.expire_time or key.previous_expire_time)
@@ -322,9 +347,28 @@ def new_row(secret: str, name: str, create_time: datetime) -> ApiKey:
     )
 
 
+async def _assign_project(session: AsyncSession, row: ApiKey, reference: str | None) -> Levels:
+    """Assign a key to the project with the id or name `reference` (None: no change; "": none), and return its levels.
+    Raise UmgError: OBJECT_NOT_FOUND for an unknown project, INVALID_FIELD for a key of another one, WRONG_STATE for a
+    closed one.
+    """
+    former = row.project_id
+    project = await find_project(session, reference) if reference else None
+    if reference is not None and former and (project is None or project.account_id != former):
+        message = "a key stays in its project, so that its usage belongs to one; create a key in the other project"
+        raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="project_id")
+    row.project_id = project.account_id if project is not None else former
+    levels = (await levels_of(session, [row.project_id])).get(row.project_id, ())
+    if not former and (closed := next((level for level in levels if level.is_closed), None)) is not None:
+        message = f"{closed.title} is closed; open it first, or name another project"
+        raise UmgError(pb.ERROR_REASON_WRONG_STATE, message, state="closed")
+    return levels
+
+
 def _set_fields(row: ApiKey, fields: NamedKeyFields) -> None:
     for column, value in fields.items():
-        setattr(row, column, list(value) if isinstance(value, (list, tuple, set, frozenset)) else value)
+        if column != "project_id":  # `_assign_project` finds it
+            setattr(row, column, list(value) if isinstance(value, (list, tuple, set, frozenset)) else value)
 
 
 def _name_exists(name: str) -> UmgError:
@@ -374,7 +418,13 @@ async def _find(session: AsyncSession, reference: str) -> ApiKey:
 KEY_COLUMNS: Final = tuple(ApiKey.__table__.columns)  # of which many rows are read faster than objects
 
 
-def _key_of(row: ApiKey | Row[Any]) -> Key:
+async def _keys_of(session: AsyncSession, rows: Iterable[ApiKey | Row[Any]]) -> list[Key]:
+    rows = list(rows)
+    levels = await levels_of(session, {row.project_id for row in rows})
+    return [_key_of(row, levels.get(row.project_id, ())) for row in rows]
+
+
+def _key_of(row: ApiKey | Row[Any], levels: Levels) -> Key:
     return Key(
         key_id=row.key_id,
         prefix=row.prefix,
@@ -397,4 +447,8 @@ def _key_of(row: ApiKey | Row[Any]) -> Key:
         previous_prefix=row.previous_prefix or "",
         previous_expire_time=row.previous_expire_time,
         last_use_time=row.last_use_time,
+        project_id=row.project_id or "",
+        user_id=row.user_id or "",
+        budgets=budgets_of(row.budgets),
+        levels=levels,
     )

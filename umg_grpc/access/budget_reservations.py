@@ -1,13 +1,16 @@
-"""Budgets of API keys in a process, which leases parts of them from the database and reserves costs from its part."""
+"""Budgets of API keys and accounts in a process, which leases parts of them from the database and reserves costs from
+its part.
+"""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 
 from sqlalchemy.exc import SQLAlchemyError
 
 from umg_grpc.access.budget_leases import VALID_SECONDS, BudgetOwner, Lease
+from umg_grpc.access.budget_settings import ChargedBudget
 from umg_grpc.access.caller_identity import Caller
 from umg_grpc.access.limit_errors import BudgetAmounts, budget_exceeded
 from umg_grpc.base.errors import UmgError
@@ -38,65 +41,68 @@ logger = LazyLogger(__name__)
 
 
 class Reservation:
-    """Amount of a budget that is reserved for the cost of one call. `end` replaces it by the actual cost; `hand_over`
-    moves it to a video task, which is charged when it ends.
+    """Amounts that are reserved for the cost of one call, one in each of the budgets that may refuse it. `end` replaces
+    them by the actual cost; `hand_over` moves them to a video task, which is charged when it ends.
     """
 
-    __slots__ = ("_lease", "_micro_credits")
+    __slots__ = ("_amounts", "accounts", "is_bound")
 
-    def __init__(self, lease: Lease, micro_credits: int) -> None:
-        self._lease = lease
-        self._micro_credits: int | None = micro_credits
-
-    @property
-    def lease_id(self) -> LeaseId:
-        """Id of the lease for the call's usage record, which must be in the journal before `end` is called."""
-        return self._lease.lease_id
+    def __init__(self, accounts: Sequence[LeaseId], amounts: dict[Lease, int]) -> None:
+        self.accounts = accounts
+        """Accounts to which the call's usage record charges its cost, with the lease of this process on each. The
+        record must be in the journal before `end` is called.
+        """
+        self._amounts = amounts
+        self.is_bound = bool(amounts)
+        """Whether the reserved amount bounds the cost: false with soft budgets alone."""
 
     @property
     def micro_credits(self) -> int:
-        """Reserved amount in micro-credits; 0 after the end."""
-        return self._micro_credits or 0
+        """Smallest reserved amount in micro-credits; 0 after the end."""
+        return min(self._amounts.values(), default=0)
+
+    @property
+    def holds(self) -> list[tuple[LeaseId, int]]:
+        """Accounts with the reserved amounts, 0 for a soft budget."""
+        amounts = {lease.lease_id: amount for lease, amount in self._amounts.items()}
+        return [(account, amounts.get(account, 0)) for account in self.accounts]
 
     def hand_over(self) -> None:
-        """End the reservation without a charge, once `budget_accounts.hold` has moved its amount to a video task."""
-        if self._micro_credits is not None:
-            self._lease.end(self._micro_credits, 0, moved=self._micro_credits)
-            self._micro_credits = None
+        """End the reservation without a charge, once `budget_accounts.hold` has moved its amounts to a video task."""
+        for lease, amount in self.take().items():
+            lease.end(amount, 0, moved=amount)
 
     def reduce(self, micro_credits: int) -> None:
-        """Release the part of the reserved amount that exceeds `micro_credits`; do nothing after the end."""
-        if self._micro_credits is not None and self._micro_credits > micro_credits:
-            self._lease.release(self._micro_credits - micro_credits)
-            self._micro_credits = micro_credits
+        """Release the parts of the reserved amounts that exceed `micro_credits`; do nothing after the end."""
+        for lease, amount in self._amounts.items():
+            if amount > micro_credits:
+                lease.release(amount - micro_credits)
+                self._amounts[lease] = micro_credits
 
     def absorb(self, earlier: "Reservation") -> None:
-        """Take over the amount of an earlier reservation of the same call, which ends."""
-        if self._micro_credits is not None:
-            self._micro_credits += earlier.move_to(self._lease)
-
-    def move_to(self, lease: Lease) -> int:
-        """End the reservation, and return its amount, which stays reserved in `lease`. If it belongs to another lease
-        (of an earlier budget period), it is released there: the cost of a call is charged to one period.
+        """Take over the amounts of an earlier reservation of the same call, which ends. An amount in another lease,
+        that of an earlier budget period, is released there: the cost of a call is charged to one period.
         """
-        micro_credits, self._micro_credits = self._micro_credits, None
-        if micro_credits is None:
-            return 0
-        if lease is self._lease:
-            lease.merge()
-            return micro_credits
-        self._lease.end(micro_credits, 0)
-        return 0
+        for lease, amount in earlier.take().items():
+            if lease in self._amounts:
+                lease.merge()
+                self._amounts[lease] += amount
+            else:
+                lease.end(amount, 0)
+
+    def take(self) -> dict[Lease, int]:
+        """End the reservation, and return its amounts, which the taker has to end."""
+        amounts, self._amounts = self._amounts, {}
+        return amounts
 
     def end(self, micro_credits: int) -> None:
         """Charge the actual cost of the call (0: nothing) and release the rest. Further calls have no effect."""
-        if self._micro_credits is not None:
-            self._lease.end(self._micro_credits, micro_credits)
-            self._micro_credits = None
+        for lease, amount in self.take().items():
+            lease.end(amount, micro_credits)
 
 
 class Budgets:
-    """Budgets of all API keys as this process uses them, from `start` to `aclose`.
+    """Budgets of all API keys and accounts as this process uses them, from `start` to `aclose`.
 
     A call reserves its maximum cost from the amount that this process has leased; only if this does not suffice, the
     process leases more from the owner of the budgets, the database. Leases are confirmed, extended in advance and
@@ -143,16 +149,34 @@ class Budgets:
             await asyncio.wait({*self._extensions}, timeout=seconds)
 
     async def reserve(self, caller: Caller, least: int, most: int | None = None) -> Reservation | None:
-        """Reserve the cost of a call in micro-credits; None for a key without a budget. `most`: maximum cost, `least`
-        if None. If the rest of the budget is small, less is reserved, but at least `least`. Raise
-        UmgError(QUOTA_EXHAUSTED), or UmgError(UNAVAILABLE) if the lease does not suffice and the database does not
+        """Reserve the cost of a call in micro-credits, in each budget that may refuse it; None without a budget.
+        `most`: maximum cost, `least` if None. If the rest of a budget is small, less is reserved, but at least `least`.
+        Raise UmgError(QUOTA_EXHAUSTED), or UmgError(UNAVAILABLE) if a lease does not suffice and the database does not
         answer.
         """
-        if (budget := caller.budget_micro_credits) is None:
+        if not caller.budgets:
             return None
-        start = self._period_start(caller.budget_period) if caller.budget_period else 0
-        lease_id, now = LeaseId(caller.key_id, start, self._holder), self._monotonic()
-        lease = self._leases.get(lease_id)
+        accounts, amounts, most = list[LeaseId](), dict[Lease, int](), least if most is None else most
+        try:
+            # the key first, since an amount that it holds while an account refuses hinders no other key
+            for charged in caller.budgets:
+                period = charged.budget.period
+                lease_id = LeaseId(charged.account, self._period_start(period) if period else 0, self._holder)
+                accounts.append(lease_id)
+                if not charged.budget.soft:
+                    lease = self._lease_of(lease_id, charged.budget.micro_credits)
+                    most = await self._reserve_in(lease, charged, least, most)
+                    amounts[lease] = most
+        except BaseException:
+            Reservation(accounts, amounts).end(0)
+            raise
+        reservation = Reservation(accounts, amounts)
+        if len(amounts) > 1:
+            reservation.reduce(most)
+        return reservation
+
+    def _lease_of(self, lease_id: LeaseId, budget: int) -> Lease:
+        now, lease = self._monotonic(), self._leases.get(lease_id)
         if lease is None:
             lease = self._leases[lease_id] = Lease(lease_id, budget, now)
         elif lease.budget != budget:
@@ -161,12 +185,14 @@ class Budgets:
         if now >= lease.valid_until:
             lease.give_up()
         lease.used_at = now
-        most = least if most is None else most
+        return lease
+
+    async def _reserve_in(self, lease: Lease, charged: ChargedBudget, least: int, most: int) -> int:
         if lease.left < lease.aim(least, most, alone=self._is_alone()):
-            await self._extend(lease, caller, least, most)
+            await self._extend(lease, charged, least, most)
         micro_credits = min(lease.left, lease.aim(least, most, alone=self._is_alone()))
         lease.reserve(micro_credits)
-        return Reservation(lease, micro_credits)
+        return micro_credits
 
     async def step(self) -> None:
         """Confirm the leases if it is time, return the amounts that this process does not need or that others want,
@@ -269,18 +295,18 @@ class Budgets:
                 micro_credits=amount,
             )
 
-    async def _extend(self, lease: Lease, caller: Caller, least: int, most: int) -> None:
+    async def _extend(self, lease: Lease, charged: ChargedBudget, least: int, most: int) -> None:
         """Extend the lease until it suffices for a call that costs at least `least`; try once to reach `most`."""
         if lease.left >= least:
             with suppress(TimeoutError):
                 async with asyncio.timeout(PATIENCE_SECONDS):
-                    await self._extend_until(lease, caller, least, most)
+                    await self._extend_until(lease, charged, least, most)
                 return
             self._alone_until = self._monotonic() + ALONE_SECONDS
         if lease.left < least:
-            await self._extend_until(lease, caller, least, most)
+            await self._extend_until(lease, charged, least, most)
 
-    async def _extend_until(self, lease: Lease, caller: Caller, least: int, most: int) -> None:
+    async def _extend_until(self, lease: Lease, charged: ChargedBudget, least: int, most: int) -> None:
         async with lease.extending:
             extended = False
             while lease.left < (least if extended else lease.aim(least, most)):
@@ -288,7 +314,7 @@ class Budgets:
                 if refusal is None or least - lease.left <= lease.budget - sum(refusal.balance):
                     refusal = await self._lease_more(lease, least, most)
                 if refusal is not None and lease.left < least:
-                    raise _refusal(caller, lease, refusal, least)
+                    raise _refusal(charged, lease, refusal, least)
                 extended = True
 
     async def _lease_more(self, lease: Lease, least: int, most: int) -> Grant | None:
@@ -348,9 +374,9 @@ class Budgets:
         return grant
 
 
-def _refusal(caller: Caller, lease: Lease, grant: Grant, need: int) -> UmgError:
-    reset = period_end(caller.budget_period, lease.lease_id.period)
+def _refusal(charged: ChargedBudget, lease: Lease, grant: Grant, need: int) -> UmgError:
+    reset = period_end(charged.budget.period, lease.lease_id.period)
     unwritten = max(0, grant.own - lease.to_return - max(0, lease.left) - lease.reserved)  # costs of ended calls
     spent, reserved = grant.balance.spent + unwritten, lease.reserved + grant.tasks
     amounts = BudgetAmounts(lease.budget, spent, reserved, grant.others, need)
-    return budget_exceeded(amounts, caller.budget_period, reset)
+    return budget_exceeded(charged.owner, amounts, charged.budget.period, reset)

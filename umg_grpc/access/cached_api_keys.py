@@ -20,6 +20,7 @@ class Rejection(enum.Enum):
 
     UNKNOWN = "this API key is not known here; check it, or ask the gateway's operator for one"
     REVOKED = "this API key was revoked; ask the gateway's operator for another"
+    CLOSED = "the project of this API key, or its organisation, is closed; ask the gateway's operator"
 
 
 @dataclass(slots=True, eq=False)
@@ -78,17 +79,17 @@ class KnownKeys:
 
     def record_lookup(self, digest: str, key: Key | None, started: float) -> Caller | Rejection:
         """Store the result of a lookup as `record` does, unless the key was changed since the lookup began."""
-        if key is not None and key.revoke_time is None and self._changed.get(key.key_id, REMOVED_KEY_TIME) > started:
+        if key is not None and _rejection(key) is None and self._changed.get(key.key_id, REMOVED_KEY_TIME) > started:
             return caller_of(key)
         return self.record(digest, key, started)
 
     def record(self, digest: str, key: Key | None, checked: float) -> Caller | Rejection:
         """Store the state of a key (None: unknown) as read at `checked`. Return its caller, or why it is invalid."""
-        if key is None or key.revoke_time is not None:
+        rejection = Rejection.UNKNOWN if key is None else _rejection(key)
+        if key is None or rejection is not None:
             self._remove(digest)
-            rejection, reference = Rejection.UNKNOWN, None
-            if key is not None:
-                rejection, reference = Rejection.REVOKED, KeyReference(key.key_id, key.prefix)
+            rejection = rejection or Rejection.UNKNOWN
+            reference = None if key is None else KeyReference(key.key_id, key.prefix)
             self.rejected.pop(digest, None)  # the dict is in the order of the last lookups
             self.rejected[digest] = RejectedKey(rejection, checked, reference)
             if len(self.rejected) > MAX_REJECTED:
@@ -127,6 +128,12 @@ class KnownKeys:
                 del self._secrets[known.caller.key_id]
 
 
+def _rejection(key: Key) -> Rejection | None:
+    if key.revoke_time is not None:
+        return Rejection.REVOKED
+    return None if key.closed_level is None else Rejection.CLOSED
+
+
 def caller_of(key: Key) -> Caller:
     """Return the caller that an API key identifies, with the key's id, permissions and limits."""
     return Caller(
@@ -144,4 +151,7 @@ def caller_of(key: Key) -> Caller:
         concurrent_requests=key.concurrent_requests,
         budget_micro_credits=key.budget_micro_credits,
         budget_period=key.budget_period,
+        further_budgets=key.budgets,
+        levels=key.levels,
+        user_id=key.user_id,
     )

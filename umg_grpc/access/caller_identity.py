@@ -3,13 +3,18 @@
 import re
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from umg_grpc.access.account_levels import Levels
+from umg_grpc.access.budget_settings import Budget, ChargedBudget, charged_budgets
 from umg_grpc.access.key_permissions import ADMIN_SCOPE, PERMITTED_OPERATIONS, model_operations
 from umg_grpc.access.key_settings import BOOTSTRAP_KEY
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.wildcard_patterns import matcher
 from umg_grpc.v1 import pb
+
+if TYPE_CHECKING:
+    from umg_grpc.access.limit_subjects import Limited
 
 
 class KeyReference(NamedTuple):
@@ -50,6 +55,12 @@ class Caller:
     budget_period: str = ""
     """`day` or `month` in UTC; "" for a budget without a period."""
     key_prefix: str = ""
+    further_budgets: tuple[Budget, ...] = ()
+    """Budgets of the key besides `budget_micro_credits`."""
+    levels: Levels = ()
+    """Project and organisation of the key, whose restrictions, limits and budgets hold too."""
+    user_id: str = ""
+    """Person or service account that owns the key; "" for none."""
 
     @property
     def limit_id(self) -> str:
@@ -64,22 +75,61 @@ class Caller:
         return BOOTSTRAP_KEY if self.name == BOOTSTRAP_KEY else self.key_id
 
     @cached_property
-    def has_limits(self) -> bool:
-        """Whether the key has a limit of requests, tokens or concurrency."""
+    def limited(self) -> "tuple[Limited, ...]":
+        """The key, its project and its organisation, as far as they have limits of requests, tokens or concurrency."""
         limits = (self.requests_per_minute, self.tokens_per_minute, self.concurrent_requests)
-        return any(limit is not None for limit in limits)
+        own = (self,) if any(limit is not None for limit in limits) else ()
+        return (*own, *(level for level in self.levels if level.has_limits))
+
+    @cached_property
+    def budgets(self) -> tuple[ChargedBudget, ...]:
+        """Budgets that a call is charged to: of the key, of its project, and of its organisation."""
+        own, subject = list[ChargedBudget](), "this API key"
+        if self.budget_micro_credits is not None:
+            own.append(ChargedBudget(self.key_id, subject, Budget(self.budget_period, self.budget_micro_credits)))
+        own += charged_budgets(self.key_id, subject, self.further_budgets)
+        for level in self.levels:
+            own += charged_budgets(level.account_id, level.title, level.budgets)
+        return tuple(own)
+
+    @cached_property
+    def has_hard_budget(self) -> bool:
+        """Whether calls may be refused because of a budget."""
+        return any(not charged.budget.soft for charged in self.budgets)
+
+    @cached_property
+    def permitted_operations(self) -> frozenset[str]:
+        """Operations that the key, its project and its organisation allow."""
+        allowed = (rule for rule in (self.operations, *(level.operations for level in self.levels)) if rule)
+        return frozenset(PERMITTED_OPERATIONS).intersection(*allowed)
+
+    @cached_property
+    def channel_rules(self) -> tuple[tuple[str, ...], ...]:
+        """Patterns of allowed channels, of the key, its project and its organisation. A channel is allowed if it
+        matches one pattern of each; empty allows every channel.
+        """
+        return tuple(rule for rule in (self.channels, *(level.channels for level in self.levels)) if rule)
+
+    @cached_property
+    def model_rules(self) -> tuple[tuple[str, ...], ...]:
+        """Patterns of allowed models, of the key, its project and its organisation, as in `channel_rules`."""
+        return tuple(rule for rule in (self.model_patterns, *(level.model_patterns for level in self.levels)) if rule)
+
+    @property
+    def allowed_models(self) -> str:
+        """Patterns of allowed models in messages for people; "" if all are allowed."""
+        return "; of these: ".join(", ".join(rule) for rule in self.model_rules)
 
     @cached_property
     def scopes(self) -> frozenset[str]:
         """Permissions of the key: its allowed operations, and `admin` if it may manage keys."""
-        return (self.operations or frozenset(PERMITTED_OPERATIONS)) | (
-            frozenset({ADMIN_SCOPE}) if self.administrator else frozenset()
-        )
+        return self.permitted_operations | (frozenset({ADMIN_SCOPE}) if self.administrator else frozenset())
 
     @cached_property
     def model_operations(self) -> "frozenset[pb.ModelOperation.ValueType] | None":
         """Model operations that the key may use, for example text generation; None for all of them."""
-        return model_operations(self.operations) if self.operations else None
+        is_restricted = len(self.permitted_operations) < len(PERMITTED_OPERATIONS)
+        return model_operations(self.permitted_operations) if is_restricted else None
 
     def check_scopes(self, required: frozenset[str]) -> None:
         """Raise UmgError(PERMISSION_DENIED) if the key has none of the `required` permissions."""
@@ -95,22 +145,22 @@ class Caller:
         raise UmgError(pb.ERROR_REASON_PERMISSION_DENIED, message, operation=operation)
 
     @cached_property
-    def _models(self) -> re.Pattern[str]:
-        return matcher(self.model_patterns)
+    def _models(self) -> tuple[re.Pattern[str], ...]:
+        return tuple(map(matcher, self.model_rules))
 
     def may_use(self, model: str, alias: str = "") -> bool:
         """Return whether the key permits a model: by its public id, or by the alias in the request ("" if there is
-        none).
+        none). Its project and its organisation have to permit it too.
         """
-        if not self.model_patterns or self._models.match(model) is not None:
-            return True
-        return alias != "" and self._models.match(alias) is not None
+        return all(
+            rule.match(model) is not None or (alias != "" and rule.match(alias) is not None) for rule in self._models
+        )
 
     def check_model(self, model: str, alias: str = "") -> None:
         """Raise UmgError(PERMISSION_DENIED) if the key permits neither the model's id nor its alias ("" if there is
         none).
         """
         if not self.may_use(model, alias):
-            named, allowed = alias or model, ", ".join(self.model_patterns)
-            message = f"this API key may not use the model `{named}`; its models are {allowed}"
+            named = alias or model
+            message = f"this API key may not use the model `{named}`; its models are {self.allowed_models}"
             raise UmgError(pb.ERROR_REASON_PERMISSION_DENIED, message, model=named)

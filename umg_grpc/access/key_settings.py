@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import TypedDict
 
+from umg_grpc.access.budget_settings import Budget, check_budget, check_budgets
 from umg_grpc.access.key_permissions import PERMITTED_OPERATIONS
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.printable_text import printable
@@ -22,8 +23,6 @@ MAX_PATTERN_CHARACTERS = 256
 MAX_REQUESTS_PER_MINUTE = 1_000_000
 MAX_TOKENS_PER_MINUTE = 1_000_000_000
 MAX_CONCURRENT_REQUESTS = 10_000
-MAX_BUDGET_MICRO_CREDITS = 10**18
-BUDGET_PERIODS = ("", "day", "month")
 MAX_TAGS = 50
 TAG_NAME = re.compile(r"[A-Za-z0-9_./-]{1,64}")
 MAX_TAG_CHARACTERS = 256
@@ -43,10 +42,13 @@ class KeyFields(TypedDict, total=False):
     concurrent_requests: int | None
     budget_micro_credits: int | None
     budget_period: str
+    budgets: Collection[Budget]
     expire_time: datetime | None
     show_route: bool
     owner: str
     tags: Mapping[str, str]
+    project_id: str
+    user_id: str
 
 
 class NamedKeyFields(KeyFields, total=False):
@@ -65,7 +67,9 @@ def check_fields(fields: NamedKeyFields, now: datetime) -> None:
     _check_limit("requests_per_minute", MAX_REQUESTS_PER_MINUTE, fields.get("requests_per_minute"))
     _check_limit("tokens_per_minute", MAX_TOKENS_PER_MINUTE, fields.get("tokens_per_minute"))
     _check_limit("concurrent_requests", MAX_CONCURRENT_REQUESTS, fields.get("concurrent_requests"))
-    _check_budget(fields.get("budget_micro_credits"), fields.get("budget_period", ""))
+    budget, period = fields.get("budget_micro_credits"), fields.get("budget_period", "")
+    check_budget("budget_micro_credits", budget, period, "budget_period")
+    check_budgets(fields.get("budgets", ()))
     _check_expiry(fields.get("expire_time"), now)
     owner = fields.get("owner", "")
     if len(owner) > MAX_OWNER_CHARACTERS or not owner.isprintable() or owner != owner.strip():
@@ -95,14 +99,6 @@ def _check_name(name: str) -> None:
 def _check_limit(field: str, maximum: int, limit: int | None) -> None:
     if limit is not None and not 1 <= limit <= maximum:
         raise _invalid(field, f"{field.replace('_', ' ')} are 1 to {maximum}; leave it out for no limit")
-
-
-def _check_budget(budget: int | None, period: str) -> None:
-    if budget is not None and not 0 <= budget <= MAX_BUDGET_MICRO_CREDITS:
-        message = f"a budget is 0 to {MAX_BUDGET_MICRO_CREDITS} micro-credits; leave it out for no budget"
-        raise _invalid("budget_micro_credits", message)
-    if period not in BUDGET_PERIODS:
-        raise _invalid("budget_period", "the period of a budget is `day`, `month` or `none`")
 
 
 def _check_expiry(expire_time: datetime | None, now: datetime) -> None:

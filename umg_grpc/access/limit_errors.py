@@ -37,7 +37,7 @@ def request_exceeds_minute(limit_id: str, limit: int, tokens: int) -> UmgError:
 
 
 class BudgetAmounts(NamedTuple):
-    """Amounts of a key's budget in micro-credits when a call was refused."""
+    """Amounts of a budget in micro-credits when a call was refused."""
 
     budget: int
     spent: int
@@ -49,8 +49,10 @@ class BudgetAmounts(NamedTuple):
     """Least cost of the call."""
 
 
-def budget_exceeded(amounts: BudgetAmounts, period: str, reset: datetime | None) -> UmgError:
-    """Return the error for a call that exceeds its key's budget. `reset`: begin of the next period, or None."""
+def budget_exceeded(owner: str, amounts: BudgetAmounts, period: str, reset: datetime | None) -> UmgError:
+    """Return the error for a call that exceeds a budget. `owner`: "this API key", or its project or organisation;
+    `reset`: begin of the next period, or None.
+    """
     held = amounts.reserved + amounts.leased
     values = {"budget": amounts.budget, "spent": amounts.spent, "held": held, "needed": amounts.needed}
     texts = {name: credits_text(amount) for name, amount in values.items()}
@@ -61,7 +63,7 @@ def budget_exceeded(amounts: BudgetAmounts, period: str, reset: datetime | None)
         parts.append(f"{credits_text(amounts.leased)} leased by other processes of the gateway")
     used = " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
     message = (
-        f"this API key has a budget of {texts['budget']} credits{f' a {period}' if period else ''}, of which"
+        f"{owner} has a budget of {texts['budget']} credits{f' a {period}' if period else ''}, of which"
         f" {used}; this call needs about {texts['needed']}. "
     )
     if reset is None:

@@ -1,14 +1,16 @@
-"""Subjects of limits: an API key, or a model for the calls of all keys together."""
+"""Subjects of limits: an API key, an account for its keys together, or a model for all keys together."""
 
 from typing import Protocol
 
 from umg_grpc.config.file_sections import ModelLimits
 
 MODEL_PREFIX = "model:"  # of the ids of models, to keep them apart from those of keys
+ACCOUNT_SUBJECTS = {"proj_": "the project of this API key", "org_": "the organisation of this API key"}
+"""Beginning of an account's id -> its name in error messages for the holders of its keys."""
 
 
 class Limited(Protocol):
-    """Interface of an API key or a model as the subject of limits. A limit of None means unlimited."""
+    """Interface of an API key, an account or a model as the subject of limits. A limit of None means unlimited."""
 
     @property
     def limit_id(self) -> str:
@@ -40,5 +42,12 @@ class LimitedModel:
 
 
 def subject_of(limit_id: str) -> str:
-    """Return the name of the key or model that a limit belongs to, for error messages: "this API key" or the model."""
-    return f"the model `{limit_id.removeprefix(MODEL_PREFIX)}`" if limit_id.startswith(MODEL_PREFIX) else "this API key"
+    """Return the name of the subject that a limit belongs to, for error messages: "this API key", its project or
+    organisation, or the model.
+    """
+    if limit_id.startswith(MODEL_PREFIX):
+        return f"the model `{limit_id.removeprefix(MODEL_PREFIX)}`"
+    for prefix, subject in ACCOUNT_SUBJECTS.items():
+        if limit_id.startswith(prefix):
+            return subject
+    return "this API key"

@@ -250,7 +250,7 @@ def _explain(router: Router, name: str, face: str, caller: Caller | None, states
 
     if name != model and form.is_text:
         print_line(f"{name} is served as {model}")
-    pins, tables = caller.channels if caller is not None else (), dict[str, list[Row]]()
+    pins, tables = caller.channel_rules if caller is not None else (), dict[str, list[Row]]()
     refusals, operations = (
         [],
         [operation for operation in found.model.described.operations if operation in OPERATION_VERBS],
@@ -258,9 +258,8 @@ def _explain(router: Router, name: str, face: str, caller: Caller | None, states
     if caller is not None and caller.model_operations is not None:
         operations = [operation for operation in operations if operation in caller.model_operations]
         if not operations:
-            message = (
-                f"this API key may use no operation of `{name}`; it may use {', '.join(sorted(caller.operations))}"
-            )
+            allowed = ", ".join(sorted(caller.permitted_operations))
+            message = f"this API key may use no operation of `{name}`; it may use {allowed}"
             raise UmgError(pb.ERROR_REASON_PERMISSION_DENIED, message, model=name)
     for operation in operations:
         preferences = RoutePreferences(
@@ -268,7 +267,7 @@ def _explain(router: Router, name: str, face: str, caller: Caller | None, states
         )
         try:
             rows = _rows(router, model, operation, preferences, states)
-            if caller is not None and caller.budget_micro_credits is not None:
+            if caller is not None and caller.has_hard_budget:
                 rows = _affordable(rows, router, found, operation)
         except UmgError as error:
             refusals.append(error)

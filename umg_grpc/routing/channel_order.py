@@ -4,11 +4,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from umg_grpc.base.rendezvous_hashing import distance
 from umg_grpc.base.wildcard_patterns import matcher
 from umg_grpc.routing.channel_target import Target
+
+Pins: TypeAlias = tuple[tuple[str, ...], ...]
+"""Channels that an API key may use: patterns of names, with `*` as wildcard, of the key and of each account above it. A
+channel must match one pattern of each; empty allows all channels.
+"""
 
 
 def _always_healthy(target: Target) -> bool:
@@ -22,8 +27,7 @@ class RoutePreferences:
     protocol: str = ""
     """Format of the caller's body, "" if there is none. Among equal priorities, channels with this format come first.
     """
-    pins: tuple[str, ...] = ()
-    """Patterns of channel names that the caller's API key may use, with `*` as wildcard. Empty allows all channels."""
+    pins: Pins = ()
     state_channel: str = ""
     """Channel that produced provider data (reasoning state or stored response) to which the request refers; "" for
     none. It comes first if it is healthy, since other channels may be unable to read this data.
@@ -98,9 +102,9 @@ def ordered(
             yield target, rank
 
 
-def allowed(pins: tuple[str, ...], channel: str) -> bool:
-    """Return whether a key may use the channel. `pins`: patterns with `*` of allowed names; empty allows all."""
-    return not pins or _pinned(pins)(channel)
+def allowed(pins: Pins, channel: str) -> bool:
+    """Return whether a key may use the channel."""
+    return all(_pinned(rule)(channel) for rule in pins)
 
 
 def _rank(target: Target, preferences: RoutePreferences) -> Rank:
@@ -128,6 +132,6 @@ def _order_equals(
 
 
 @lru_cache(maxsize=4096)
-def _pinned(pins: tuple[str, ...]) -> Callable[[str], bool]:
-    pattern = matcher(pins)
+def _pinned(rule: tuple[str, ...]) -> Callable[[str], bool]:
+    pattern = matcher(rule)
     return lambda name: pattern.match(name) is not None

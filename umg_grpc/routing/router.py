@@ -15,7 +15,7 @@ from umg_grpc.knowledge.families.text_model_rules import split_suffix
 from umg_grpc.knowledge.model_id_spellings import DEFAULT_TAG
 from umg_grpc.operations import OPERATIONS_BY_VALUE, ModelOperation
 from umg_grpc.routing.caller_visible_models import PublicModel, Resolved, public_model, rules_of
-from umg_grpc.routing.channel_order import ANY_ROUTE, Rank, RoundRobin, RoutePreferences, allowed, ordered
+from umg_grpc.routing.channel_order import ANY_ROUTE, Pins, Rank, RoundRobin, RoutePreferences, allowed, ordered
 from umg_grpc.routing.channel_target import GENERATE_VALUE, Target, target_of
 from umg_grpc.routing.retired_model_removal import day_of, in_service, retired
 from umg_grpc.routing.unknown_model_names import letters_of, model_not_found
@@ -120,23 +120,21 @@ class Router:
             weights[rank] += target.channel.weight
         return [Explained(target, tuple(_reasons(target, rank, preferences, weights[rank]))) for target, rank in order]
 
-    def reachable(self, model: str, operation: ModelOperation, pins: tuple[str, ...] = ()) -> list[Target]:
+    def reachable(self, model: str, operation: ModelOperation, pins: Pins = ()) -> list[Target]:
         """Return the channels that support the operation and that a key may use, in the order of the config; never
-        empty. `pins`: patterns of the names that the key may use; empty allows all. Raise UmgError as `channels` does.
+        empty. `pins`: of the key. Raise UmgError as `channels` does.
         """
         _, targets = self._reachable(model, operation, RoutePreferences(pins=pins) if pins else ANY_ROUTE)
         return targets
 
-    def reaches(self, model: str, pins: tuple[str, ...], operations: frozenset[ModelOperation] | None = None) -> bool:
+    def reaches(self, model: str, pins: Pins, operations: frozenset[ModelOperation] | None = None) -> bool:
         """Return whether a key may use a channel that serves the model for at least one of the operations (None: all).
-        `pins`: patterns of the names of channels that the key may use; empty allows all. Raise
-        UmgError(MODEL_NOT_FOUND), except for a key without restrictions (then True).
+        Raise UmgError(MODEL_NOT_FOUND), except for a key without restrictions (then True).
         """
         if not pins and operations is None:
             return True
         return any(
-            (not pins or allowed(pins, target.channel.name))
-            and (operations is None or not operations.isdisjoint(target.operations))
+            allowed(pins, target.channel.name) and (operations is None or not operations.isdisjoint(target.operations))
             for target in self._require(model).targets
         )
 

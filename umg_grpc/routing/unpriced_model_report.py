@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 
 from umg_grpc.operations import ModelOperation
 from umg_grpc.routing.channel_model_prices import CHARGED_OPERATIONS, is_priced
-from umg_grpc.routing.channel_order import allowed
+from umg_grpc.routing.channel_order import Pins, allowed
 from umg_grpc.routing.router import Router
 
 MAX_SHOWN = 10
@@ -17,12 +17,12 @@ def unpriced_models(router: Router) -> Sequence[str]:
 
 
 def is_unpriced(
-    router: Router, model: str, pins: tuple[str, ...] = (), operations: Collection[ModelOperation] | None = None
+    router: Router, model: str, pins: Pins = (), operations: Collection[ModelOperation] | None = None
 ) -> bool:
-    """Return whether a model has an operation without a price at any channel. `pins`: patterns of the channel names
-    that count, empty for all; `operations`: operations that count, None for all.
+    """Return whether a model has an operation without a price at any channel. `pins`: channels that count;
+    `operations`: operations that count, None for all.
     """
-    targets = [each for each in router.targets(model) if not pins or allowed(pins, each.channel.name)]
+    targets = [each for each in router.targets(model) if allowed(pins, each.channel.name)]
     done = {operation for target in targets for operation in target.operations}
     for operation in CHARGED_OPERATIONS & done if operations is None else CHARGED_OPERATIONS & done & set(operations):
         able = [target for target in targets if operation in target.operations]

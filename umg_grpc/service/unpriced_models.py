@@ -78,15 +78,15 @@ class UnpricedModels:
         router, found = self._channels.router, list[str]()
         for model in router.models():
             channels = [target.channel.name for target in router.targets(model.id)]
-            if any(is_unpriced(router, model.id, (channel,)) for channel in channels):
+            if any(is_unpriced(router, model.id, ((channel,),)) for channel in channels):
                 found.append(model.id)
         return found
 
     def _name(self, key: Key, models: Sequence[str]) -> None:
         """Log which of the models are refused to a key, if any are."""
-        if key.budget_micro_credits is None:
-            return
         caller = caller_of(key)
+        if not caller.has_hard_budget:
+            return
         if refused := [model for model in models if self._is_refused(caller, model)]:
             logger.warning(
                 "models without a price are refused to a key with a budget",
@@ -101,7 +101,7 @@ class UnpricedModels:
         router = self._channels.router
         public = router.resolve(model).model
         operations = caller.model_operations
-        return may_use(router, caller, public) and is_unpriced(router, model, caller.channels, operations)
+        return may_use(router, caller, public) and is_unpriced(router, model, caller.channel_rules, operations)
 
     def _values(self) -> Values:
         names = [*self.known, *self._called]

@@ -1,5 +1,5 @@
-"""Budget accounts of API keys in the database: the spent amount of each key in a budget period, and leases. A lease is
-a part of the rest of the budget that one process may spend without a query.
+"""Budget accounts in the database: the amount spent of each budget of a key, project or organisation in a period, and
+leases. A lease is a part of the rest of the budget that one process may spend without a query.
 """
 
 from collections import Counter
@@ -45,9 +45,10 @@ _TAKE = text(
 
 
 class LeaseId(NamedTuple):
-    """Identifier of a lease: a key, a budget period, and the process or video task that may spend it (`holder`)."""
+    """Identifier of a lease: an account, a budget period, and the process or video task that may spend (`holder`)."""
 
     key_id: str
+    """Account of the budget: the key's id for its `budget_micro_credits`, else `budget_settings.budget_account`."""
     period: int
     """Start of the budget period in seconds since 1970 in UTC; 0 for a budget without a period."""
     holder: str
@@ -264,7 +265,7 @@ class BudgetAccounts:
 
     @repeated
     async def balances(self, periods: Mapping[str, int]) -> dict[str, Balance]:
-        """Return key id -> balance. `periods`: key id -> start of its budget period in seconds since 1970 in UTC."""
+        """Return account -> balance. `periods`: account -> start of its budget period in seconds since 1970 in UTC."""
         if not periods:
             return {}
         spent, lease = BudgetAccount, BudgetLease

@@ -17,7 +17,7 @@ FIRST_WATCHED_COLUMNS = (
 """Columns of `api_keys` whose changes the first version of the triggers recorded."""
 WATCHED_COLUMNS = (*FIRST_WATCHED_COLUMNS, "project_id", "user_id", "budgets")
 """Columns of `api_keys` whose changes are recorded: all but the id, the time of creation and that of the last use."""
-TRIGGERS = ("umg_key_insert", "umg_key_update", "umg_key_delete")
+KEY_TRIGGERS = ("umg_key_insert", "umg_key_update", "umg_key_delete")
 _LAST = "(SELECT coalesce(max(change_number), 0) FROM api_key_changes)"
 _REPLACE = "ON CONFLICT (key_id) DO UPDATE SET change_number = excluded.change_number"
 _INSERT = "INSERT INTO api_key_changes (key_id, change_number)"
@@ -84,4 +84,4 @@ def parent_trigger_statements(dialect: str, table: str, condition: str) -> list[
 
 def drop_statements(dialect: str) -> list[str]:
     """Return the statements that remove the triggers of the table of keys."""
-    return [f"DROP TRIGGER {name}" + ("" if dialect == SQLITE_KIND else " ON api_keys") for name in TRIGGERS]
+    return [f"DROP TRIGGER {name}" + ("" if dialect == SQLITE_KIND else " ON api_keys") for name in KEY_TRIGGERS]

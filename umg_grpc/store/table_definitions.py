@@ -360,7 +360,7 @@ class MediaTask(Base):
     """`umg.v1.Model` with the prices at the submission and no other fields."""
     budget_period: Mapped[int | None] = mapped_column(BigInteger)
     """Start of the period of the key's own budget that the task is charged to, in seconds since 1970 in UTC; 0 for a
-    budget without a period, None for a key without such a budget.
+    budget without a period, None if the key has no budget of its own.
     """
     budgets: Mapped[list[list[Any]] | None] = mapped_column(JSON)
     """Further budgets that the task is charged to, as [account, start of the period]; None or empty for none."""

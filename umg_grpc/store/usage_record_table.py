@@ -140,8 +140,8 @@ class UsageRecord(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     searches: int = 0
     micro_credits: int = 0
     budget_period: int | None = None
-    """Start of the budget period to which the cost is charged, in seconds since 1970 in UTC; None for a key without a
-    budget. Not stored in the database.
+    """Start of the period of the key's own budget to which the cost is charged, in seconds since 1970 in UTC; None for
+    a key without a budget of its own. Not stored in the database.
     """
     budget_holder: str = ""
     """Process with whose lease on the budget the call was admitted; "" if there is none. Not stored in the database."""
@@ -156,6 +156,8 @@ class UsageRecord(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     """Program that made the call, a name of the table of agents; "" for an unknown one."""
     characters: int = 0
     audio_seconds: int = 0
+    budgets: list[tuple[str, int]] = []
+    """Further budgets to which the cost is charged: account, and start of its period. Not stored in the database."""
 
     @property
     def start_time(self) -> datetime:
@@ -171,12 +173,12 @@ class _JournalRecord(UsageRecord, array_like=True, gc=False, kw_only=True):
 
 
 _FIELDS = UsageRecord.__struct_fields__
-_ABSENT = ("budget_period", "budget_holder")  # from the database
+_ABSENT = ("budget_period", "budget_holder", "budgets")  # from the database
 RECORD_COLUMNS = tuple(name for name in _FIELDS if name not in _ABSENT)
 _ID, _START, _STATUS = (RECORD_COLUMNS.index(name) for name in ("record_id", "start_micros", "status"))
 _GROUP_PLACES = itemgetter(*(RECORD_COLUMNS.index(name) for name in OF_KEY_AND_AGENT))
 _SUM_PLACES = itemgetter(*(RECORD_COLUMNS.index(name) for name in SUM_COLUMNS))
-_KEY, _COST, _PERIOD, _HOLDER, _DETAILS = (
+_KEY, _COST, _PERIOD, _HOLDER, _BUDGETS, _DETAILS = (
     _FIELDS.index(name) for name in ("key_id", "micro_credits", *_ABSENT, "details")
 )
 _TABLE: Table = Base.metadata.tables[UsageRow.__tablename__]
@@ -284,18 +286,22 @@ class UsageRecords:
         first = {record[_ID]: record for record in reversed(records)}
         if not first:
             return
-        charged = [record for record in first.values() if record[_COST] and record[_PERIOD] is not None]
+        charged = {
+            record[_ID]: accounts for record in first.values() if record[_COST] and (accounts := _accounts(record))
+        }
         async with self._store.write() as session:
             if charged:
-                await lock_accounts(session, [(record[_KEY], record[_PERIOD]) for record in charged])
+                await lock_accounts(session, chain.from_iterable(charged.values()))
             inserted = await insert_rows(session, [_row_of(record) for record in first.values()])
             if not charged:
                 return
             ids = {row[_ID] for row in inserted}
             costs = Counter[tuple[str, int, str]]()
-            for record in charged:
-                if record[_ID] in ids:
-                    costs[record[_KEY], record[_PERIOD], record[_HOLDER]] += record[_COST]
+            for record_id, accounts in charged.items():
+                if record_id in ids:
+                    record = first[record_id]
+                    for account in accounts:
+                        costs[*account, record[_HOLDER]] += record[_COST]
             if costs:
                 wanted = await settle(session, [Charge(LeaseId(*lease), cost) for lease, cost in costs.items()])
                 if self._note_wanted is not None:
@@ -364,7 +370,14 @@ def _sums_of(rows: Iterable[Row]) -> Iterable[tuple[CallGroup, Amounts]]:
 def _row_of(record: Values) -> Row:
     details = record[_DETAILS]
     text = None if details == JSON_NULL else str(details, "utf-8")
-    return (*record[:_PERIOD], text, *record[_DETAILS + 1 :])  # the fields between them are absent from the database
+    # the fields between them, and that of budgets, are absent from the database
+    return (*record[:_PERIOD], text, *record[_DETAILS + 1 : _BUDGETS], *record[_BUDGETS + 1 :])
+
+
+def _accounts(record: Values) -> list[tuple[str, int]]:
+    """Return the accounts of budgets to which the cost of a record is charged."""
+    own = [] if record[_PERIOD] is None else [(record[_KEY], record[_PERIOD])]
+    return [*own, *record[_BUDGETS]]
 
 
 def _record_of(row: RowMapping) -> UsageRecord:

@@ -1,14 +1,14 @@
 """Table of video tasks. Each change of a task is one transaction, which first checks the task's state."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, delete, func, insert, select, tuple_, update
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from umg_grpc.store.budget_accounts import TASK_PREFIX, LeaseId, end_hold, hold
+from umg_grpc.store.budget_accounts import TASK_PREFIX, LeaseId, end_hold, hold, lock_accounts
 from umg_grpc.store.database import Store, repeated
 from umg_grpc.store.database_outages import UnconfirmedCommitError
 from umg_grpc.store.database_time import Clock
@@ -96,26 +96,26 @@ class VideoTasks:
         """Whether tasks of other processes may be missing, because the database is or was unavailable to them."""
         return self._store.reconnection.may_lack_rows
 
-    async def insert(self, task: MediaTask, reserved: Hold | None, lease_seconds: float) -> MediaTask | None:
+    async def insert(self, task: MediaTask, held: Sequence[Hold], lease_seconds: float) -> MediaTask | None:
         """Insert a task that this process submits, with a lease of `lease_seconds`, and reserve its maximum cost.
         Return None. If the owner has a task with the same idempotency key or external id, insert nothing, and return
         that task. The process has to report the outcome by `advance`, `withdraw` or `report_unknown`. Raise
         UnconfirmedCommitError if the task may have been inserted.
         """
         try:
-            return await self._insert(task, lease_seconds, reserved)
+            return await self._insert(task, lease_seconds, held)
         except UnconfirmedCommitError as error:
             try:
                 found = await self.get(task.task_id)
             except SQLAlchemyError:
                 raise error from None
             if found is None:
-                return await self._insert(task, lease_seconds, reserved)
+                return await self._insert(task, lease_seconds, held)
             task.next_poll_micros = found.next_poll_micros
             return None
 
     @repeated
-    async def _insert(self, task: MediaTask, lease_seconds: float, reserved: Hold | None) -> MediaTask | None:
+    async def _insert(self, task: MediaTask, lease_seconds: float, held: Sequence[Hold]) -> MediaTask | None:
         values: dict[str, object] = {name: getattr(task, name) for name in _COLUMNS}
         values["submitter"] = self._process
         values["next_poll_micros"] = self._clock.sql_micros(lease_seconds)
@@ -123,7 +123,9 @@ class VideoTasks:
         try:
             async with self._store.write() as session:
                 task.next_poll_micros = await session.scalar(inserted)
-                if reserved is not None:
+                if held:
+                    await lock_accounts(session, [reserved.lease[:2] for reserved in held])
+                for reserved in held:
                     await hold(session, reserved.lease, task.task_id, reserved.micro_credits)
         except IntegrityError:
             if (existing := await self.find_conflict(task)) is None:
@@ -210,11 +212,11 @@ class VideoTasks:
         """
         table = MediaTask
         own = (table.task_id == task_id, table.state == SUBMITTING_STATE, table.submitter == self._process)
-        gone = delete(table).where(*own).returning(table.owner, table.budget_period)
+        gone = delete(table).where(*own).returning(table.owner, table.budget_period, table.budgets)
         async with self._store.write() as session:
             if (row := (await session.execute(gone)).first()) is None:
                 return False
-            await _end_hold(session, task_id, *row, 0)
+            await _end_holds(session, task_id, _accounts(*row), 0)
             return True
 
     @repeated
@@ -259,7 +261,8 @@ class VideoTasks:
             for name, value in values.items():
                 setattr(task, name, value)
             if state >= FIRST_TERMINAL:
-                await _end_hold(session, task_id, task.owner, task.budget_period, task.micro_credits)
+                accounts = _accounts(task.owner, task.budget_period, task.budgets)
+                await _end_holds(session, task_id, accounts, task.micro_credits)
                 if self._has_usage:
                     await insert_record(session, _usage_record(task))
             if state > QUEUED_STATE and (notification := self._notification(task)) is not None:
@@ -337,13 +340,23 @@ def _conditions(selection: TaskFilter) -> list[ColumnElement[bool]]:
     return found
 
 
-async def _end_hold(session: AsyncSession, task_id: str, owner: str, period: int | None, micro_credits: int) -> None:
-    if period is not None:
-        await end_hold(session, LeaseId(owner, period, f"{TASK_PREFIX}{task_id}"), micro_credits)
+def _accounts(owner: str, period: int | None, budgets: Iterable[Sequence[Any]] | None) -> list[tuple[str, int]]:
+    """Return the accounts of budgets that a task is charged to, by the columns of its row."""
+    own = [] if period is None else [(owner, period)]
+    return [*own, *((account, start) for account, start in budgets or ())]
+
+
+async def _end_holds(
+    session: AsyncSession, task_id: str, accounts: Collection[tuple[str, int]], micro_credits: int
+) -> None:
+    if accounts:
+        await lock_accounts(session, accounts)
+    for account, period in accounts:
+        await end_hold(session, LeaseId(account, period, f"{TASK_PREFIX}{task_id}"), micro_credits)
 
 
 def _usage_record(task: MediaTask) -> UsageRecord:
-    """Return the usage record of an ended task. It is inserted without a charge: `_end_hold` charges the cost."""
+    """Return the usage record of an ended task. It is inserted without a charge: `_end_holds` charges the cost."""
     usage, details = pb.VideoUsage.FromString(task.usage or b""), _details(task)
     return UsageRecord(
         record_id=task.task_id,

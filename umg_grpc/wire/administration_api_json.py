@@ -36,6 +36,14 @@ Amount: TypeAlias = Annotated[int, Meta(ge=0, le=INT64_MAX)]
 """Micro-credits. An int32 would only suffice for 2,147 credits."""
 
 
+class BudgetJson(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Budget in a list of budgets of a request body: the fields of `umg.v1.Budget`."""
+
+    period: Literal["none", "day", "month"] = "none"
+    micro_credits: Amount
+    soft: bool = False
+
+
 class KeySettingsJson(Struct, kw_only=True, forbid_unknown_fields=True):
     """Settings of a key in a request body: the fields of `umg.v1.KeySettings`. UNSET is an absent field, None an
     explicit null.
@@ -55,6 +63,9 @@ class KeySettingsJson(Struct, kw_only=True, forbid_unknown_fields=True):
     show_route: Given[bool] = UNSET
     owner: Given[str] = UNSET
     tags: Given[dict[str, str]] = UNSET
+    budgets: Given[list[BudgetJson]] = UNSET
+    project_id: Given[str] = UNSET
+    user_id: Given[str] = UNSET
 
 
 class SettingsBody(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -107,6 +118,8 @@ def _settings(given: Mapping[str, object]) -> pb.KeySettings:
                 settings.budget_period = PERIOD_VALUES[value]
             case list() if name == "operations":
                 settings.operations.extend(_operation(text, index) for index, text in enumerate(value))
+            case list() if name == "budgets":
+                settings.budgets.extend(_budget(budget) for budget in value)
             case list():
                 getattr(settings, name).extend(value)
             case dict():
@@ -125,6 +138,10 @@ def _timestamp(time: datetime) -> Timestamp:
     except OverflowError:  # a time of the years 1 to 9999 in its own zone alone
         raise invalid("settings.expire_time", "it is not in the years 1 to 9999 in UTC; correct it") from None
     return made
+
+
+def _budget(budget: BudgetJson) -> pb.Budget:
+    return pb.Budget(period=PERIOD_VALUES[budget.period], micro_credits=budget.micro_credits, soft=budget.soft)
 
 
 def _operation(name: str, index: int) -> "pb.KeyOperation.ValueType":

@@ -143,7 +143,7 @@ async def test_the_budget_period_is_that_of_the_database(database: Database) -> 
     async with machines(database) as fleet:
         fleet.caller = Caller("key_1", "app", (), None, None, budget_micro_credits=BUDGET, budget_period="day")
         reservation = await fleet.reserve("a machine whose own clock is of another year")
-        assert reservation.lease_id.period == fleet.now.timestamp()
+        assert reservation.accounts[0].period == fleet.now.timestamp()
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,13 @@ import openai
 import pytest
 from aiohttp import web
 
+from tests.support.accounts import new_organization, new_project, rows_of
 from tests.support.databases import Database, Postgres
 from tests.support.gateways import KEY, Running, channel, running
 from tests.support.processes import serve
 from tests.support.serving import serving
 from umg_grpc.access.api_keys import ApiKeys
+from umg_grpc.access.budget_settings import Budget
 from umg_grpc.access.caller_identity import Caller
 from umg_grpc.access.usage_record_writer import UsageLog
 from umg_grpc.base.errors import UmgError
@@ -110,21 +112,24 @@ async def spent(database: str, data: Path, key_id: str) -> Balance:
         await store.aclose()
 
 
-async def admit_ten(provider: Provider, urls: list[str], key: str) -> None:
-    """Make 50 parallel calls with a budget for 10, of which exactly 10 reach the provider and are answered."""
-    connector = aiohttp.TCPConnector(limit=0)
+async def admit_ten(
+    provider: Provider, urls: list[str], *keys: str, calls_made: int = 50, owner: str = "this API key"
+) -> None:
+    """Make parallel calls with a budget for 10, of which exactly 10 reach the provider and are answered."""
+    connector, refused = aiohttp.TCPConnector(limit=0), calls_made - 10
     async with aiohttp.ClientSession(connector=connector) as session:
-        calls = [asyncio.create_task(post(session, urls[number % len(urls)], key)) for number in range(50)]
+        places = [(urls[number % len(urls)], keys[number // len(urls) % len(keys)]) for number in range(calls_made)]
+        calls = [asyncio.create_task(post(session, *place)) for place in places]
         rejections: list[tuple[int, dict[str, Any]]] = []
         for call in asyncio.as_completed(calls):
             rejections.append(await call)
-            if len(rejections) == 40:
+            if len(rejections) == refused:
                 await provider.wait_arrived(10)
                 provider.released.set()
     statuses = [status for status, _ in rejections]
-    assert (statuses[:40].count(429), statuses[40:].count(200), provider.calls) == (40, 10, 10), statuses
+    assert (statuses[:refused].count(429), statuses[refused:].count(200), provider.calls) == (refused, 10, 10), statuses
     message = rejections[0][1]["error"]["message"]
-    assert message.startswith("this API key has a budget of 10.000000 credits, of which 0.000000 are spent")
+    assert message.startswith(f"{owner} has a budget of 10.000000 credits, of which 0.000000 are spent")
     amounts = re.findall(r"([\d.]+) (?:reserved by calls in flight|leased by other processes of the gateway)", message)
     assert sum(map(float, amounts)) == 10, message
 
@@ -144,6 +149,41 @@ async def test_two_replicas_on_postgresql_admit_exactly_ten(tmp_path: Path, post
             key_id, key = await new_key(one, 10 * CREDIT)
             await admit_ten(provider, [one.url, other.url], key)
         assert await spent(database, tmp_path, key_id) == Balance(10 * CREDIT, 0)
+
+
+async def test_a_project_budget_for_ten_admits_ten_whichever_key_is_used(tmp_path: Path, postgres: Postgres) -> None:
+    database = postgres.create(tmp_path.name)
+    async with provider_config(database) as (provider, config):
+        async with running(config, tmp_path / "a") as one, running(config, tmp_path / "b") as other:
+            store = one.service.store
+            acme = await new_organization(store, "acme", budgets=rows_of(Budget("month", 1000 * CREDIT)))
+            search = await new_project(store, "search", acme, budgets=rows_of(Budget("", 10 * CREDIT)))
+            keys = [
+                (await ApiKeys(store).create(f"key {number}", project_id=search, budget_micro_credits=20 * CREDIT))[1]
+                for number in range(5)
+            ]
+            await admit_ten(provider, [one.url, other.url], *keys, calls_made=100, owner="the project `search`")
+        assert await spent(database, tmp_path, f"{search}/total") == Balance(10 * CREDIT, 0)
+
+
+async def test_the_keys_of_a_project_share_its_limits(tmp_path: Path) -> None:
+    async with provider_config() as (provider, config), running(config, tmp_path) as gateway:
+        provider.released.set()
+        store = gateway.service.store
+        search = await new_project(store, "search", requests_per_minute=3)
+        keys = [(await ApiKeys(store).create(f"key {number}", project_id=search))[1] for number in range(2)]
+        keys.append((await ApiKeys(store).create("limited", project_id=search, requests_per_minute=100))[1])
+        async with aiohttp.ClientSession() as session:
+            found = [await post(session, gateway.url, key) for key in keys]
+            assert [status for status, _ in found] == [200, 200, 200]
+            status, body = await post(session, gateway.url, keys[0])
+            message = "the project of this API key has made its 3 requests of a minute"
+            assert (status, body["error"]["message"][: len(message)]) == (429, message)
+            headers = {"authorization": f"Bearer {keys[2]}"}
+            body = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
+            async with session.post(f"{gateway.url}/v1/chat/completions", json=body, headers=headers) as response:
+                limits = [response.headers[f"x-ratelimit-{name}-requests"] for name in ("limit", "remaining")]
+                assert (response.status, limits) == (429, ["3", "0"])  # the tighter one
 
 
 async def test_two_workers_on_sqlite_admit_exactly_ten(tmp_path: Path) -> None:
@@ -311,7 +351,7 @@ async def test_a_task_keeps_its_reservation_through_the_end_of_the_process(datab
     reservation = await log.budgets.reserve(caller, 40)
     assert reservation is not None
     async with store.write() as session:
-        held = await hold(session, reservation.lease_id, "one", reservation.micro_credits)
+        held = await hold(session, reservation.accounts[0], "one", reservation.micro_credits)
     reservation.hand_over()
     await log.aclose()
     assert await accounts.balances({key.key_id: 0}) == {key.key_id: Balance(0, 40)}, "only the task holds an amount"

@@ -49,10 +49,10 @@ ORDERS = [
     Order("the maker before priority", SPREAD, RoutePreferences(state_channel="c"), "cabd"),
     Order("the channel of the state after all healthy ones", SPREAD, RoutePreferences(state_channel="a", is_healthy=all_healthy_but("a", "b").is_healthy), "dcab"),
     Order("a maker that is no channel of it", SPREAD, RoutePreferences(state_channel="x"), "abdc"),
-    Order("pins", SPREAD, RoutePreferences(pins=("d", "b")), "bd"),
-    Order("a pin with a star", ("eu-1", "us-1", "eu-2"), RoutePreferences(pins=("eu-*",)), "eu-1eu-2"),
-    Order("a pin that leaves one", SPREAD, RoutePreferences(pins=("c", "x")), "c"),
-    Order("a maker that is not pinned", SPREAD, RoutePreferences(pins=("b", "d"), state_channel="a"), "bd"),
+    Order("pins", SPREAD, RoutePreferences(pins=(("d", "b"),)), "bd"),
+    Order("a pin with a star", ("eu-1", "us-1", "eu-2"), RoutePreferences(pins=(("eu-*",),)), "eu-1eu-2"),
+    Order("a pin that leaves one", SPREAD, RoutePreferences(pins=(("c", "x"),)), "c"),
+    Order("a maker that is not pinned", SPREAD, RoutePreferences(pins=(("b", "d"),), state_channel="a"), "bd"),
 ]  # fmt: skip
 
 
@@ -67,7 +67,7 @@ def test_channels_are_called_in_the_requested_order(case: Order) -> None:
 
 def test_a_key_whose_channels_do_not_serve_the_model_is_refused() -> None:
     made = router("a", "b")
-    preferences = RoutePreferences(pins=("c", "b?"))
+    preferences = RoutePreferences(pins=(("c", "b?"),))
     for look_up in (
         lambda: made.channels("m", GENERATE_VALUE, preferences),
         lambda: made.explain("m", GENERATE_VALUE, preferences),
@@ -77,12 +77,17 @@ def test_a_key_whose_channels_do_not_serve_the_model_is_refused() -> None:
             look_up()
         assert (caught.value.reason, caught.value.metadata) == (pb.ERROR_REASON_PERMISSION_DENIED, {"model": "m"})
         assert "none of the channels of this API key serves the model `m`" in caught.value.message
-    assert [made.reaches("m", pins) for pins in ((), ("a",), ("*",), preferences.pins)] == [True, True, True, False]
+    assert [made.reaches("m", pins) for pins in ((), (("a",),), (("*",),), preferences.pins)] == [
+        True,
+        True,
+        True,
+        False,
+    ]
 
 
 def test_pins_are_held_against_the_channels_that_can_do_it() -> None:
     made = router("a", "b protocols: [embeddings]")
-    assert order(made, RoutePreferences(pins=("b",)), pb.MODEL_OPERATION_EMBED) == "b"
+    assert order(made, RoutePreferences(pins=(("b",),)), pb.MODEL_OPERATION_EMBED) == "b"
     with pytest.raises(UmgError) as caught:
         made.reachable("m", GENERATE_VALUE, ("b",))
     assert caught.value.reason == pb.ERROR_REASON_PERMISSION_DENIED
@@ -96,12 +101,15 @@ def test_shares_stay_right_while_one_is_left_out_and_when_it_is_back() -> None:
     made = router("a weight: 5", "b weight: 3", "c weight: 2")
     assert firsts(made, 100) == {"a": 50, "b": 30, "c": 20}
     assert firsts(made, 80, all_healthy_but("c")) == {"a": 50, "b": 30}
-    assert firsts(made, 70, RoutePreferences(pins=("a", "c"))) == {"a": 50, "c": 20}
+    assert firsts(made, 70, RoutePreferences(pins=(("a", "c"),))) == {"a": 50, "c": 20}
     assert firsts(made, 10) == {"a": 5, "b": 3, "c": 2}  # the channel that was unhealthy does not catch up
 
 
 def test_each_set_of_channels_has_its_shares_however_the_calls_mix() -> None:
-    made, wishes = router("a weight: 2", "b", "c"), (ANY_ROUTE, all_healthy_but("b"), RoutePreferences(pins=("b", "c")))
+    made, wishes = (
+        router("a weight: 2", "b", "c"),
+        (ANY_ROUTE, all_healthy_but("b"), RoutePreferences(pins=(("b", "c"),))),
+    )
     counted = Counter(
         (order(made, preferences)[0], position) for _ in range(60) for position, preferences in enumerate(wishes)
     )

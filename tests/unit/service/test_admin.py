@@ -37,6 +37,12 @@ ALL_SETTINGS = pb.KeySettings(
     operations=[pb.KEY_OPERATION_EMBED, pb.KEY_OPERATION_MODELS],
     owner="search",
     tags={"a": "b"},
+    budgets=[
+        pb.Budget(period=pb.BUDGET_PERIOD_MONTH, micro_credits=7),
+        pb.Budget(micro_credits=9),
+        pb.Budget(micro_credits=8, soft=True),
+    ],
+    user_id="user_1",
 )
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -70,12 +76,13 @@ async def test_a_key_is_made_with_every_setting_and_read_back(admin: Admin) -> N
     made = await admin.call("CreateKey", pb.CreateKeyRequest(settings=ALL_SETTINGS))
     assert made.key.settings == ALL_SETTINGS
     assert made.secret.startswith(made.key.prefix)
-    enforced = {field.name for field, _ in ALL_SETTINGS.ListFields()}
-    unenforced = {field.name for field in pb.KeySettings.DESCRIPTOR.fields} - enforced
-    for name in unenforced:  # refused, not ignored
-        settings = pb.KeySettings(name="limited", **{name: 1})
-        error = await admin.failure("CreateKey", pb.CreateKeyRequest(settings=settings))
-        assert (error.name, error.metadata["field"]) == ("UNSUPPORTED_FIELD", f"settings.{name}")
+    assert [(each.budget, each.spent_micro_credits) for each in made.key.balances] == [
+        (budget, 0) for budget in ALL_SETTINGS.budgets
+    ]
+    set_here = {field.name for field, _ in ALL_SETTINGS.ListFields()}
+    assert {field.name for field in pb.KeySettings.DESCRIPTOR.fields} - set_here == {"project_id"}
+    error = await admin.failure("CreateKey", pb.CreateKeyRequest(settings=pb.KeySettings(name="x", project_id="y")))
+    assert (error.name, error.metadata["field"]) == ("OBJECT_NOT_FOUND", "settings.project_id")
     for reference in (made.key.key_id, "app", made.key.prefix):
         assert (await admin.call("GetKey", pb.GetKeyRequest(key_id=reference))).key == made.key
 

@@ -119,7 +119,7 @@ async def test_a_task_waits_for_the_report_of_its_submitter_also_while_others_lo
     polls = opened(store, "other")
     set_time(NOW)
     new = task(1, state=SUBMITTING_STATE, lease_owner="ended", next_poll_micros=None)
-    assert await table_of(store, "ended").insert(new, None, 20) is None
+    assert await table_of(store, "ended").insert(new, [], 20) is None
     [looked_up] = await claim(polls, NOW + 20 * SECOND)
     assert looked_up.submitter == "ended"
     await polls.reschedule([Poll(looked_up, 300 * SECOND, 1)], NOW)
@@ -131,7 +131,7 @@ async def test_a_refused_task_is_withdrawn_after_the_end_of_its_lease(store: Sto
     rows, other = table_of(store, "submitting"), table_of(store, "other")
     set_time(NOW)
     new = task(1, state=SUBMITTING_STATE, lease_owner="submitting", next_poll_micros=None)
-    assert await rows.insert(new, None, 20) is None
+    assert await rows.insert(new, [], 20) is None
     assert len(await claim(opened(store, "other"), NOW + 20 * SECOND)) == 1
     assert not await other.withdraw("task_1"), "the task of another process"
     assert await rows.withdraw("task_1")
@@ -190,7 +190,7 @@ async def test_a_submission_has_a_lease_by_the_clock_of_the_database(store: Stor
     rows, polls = table_of(store, "submitting"), opened(store, "submitting")
     set_time(NOW)
     new = task(1, state=SUBMITTING_STATE, lease_owner="submitting", next_poll_micros=None)
-    assert await rows.insert(new, None, 20) is None
+    assert await rows.insert(new, [], 20) is None
     assert new.next_poll_micros == NOW + 20 * SECOND
     assert await claim(polls, NOW + 19 * SECOND) == []
     await rows.renew("task_1", 20)

@@ -42,7 +42,9 @@ class Access(NamedTuple):
     has_limits: bool
     """Whether the calls are limited by limits of the key or of the model."""
     has_budget: bool
-    """Whether the cost of a call is reserved from a budget: the key has one, and the model is not free."""
+    """Whether the cost of a call is charged to a budget: the key or an account above it has one, and the model is not
+    free.
+    """
     is_unpriced: bool
     """Whether calls are refused: the key has a budget, and the model has no price at any of its channels."""
     skips_unpriced: bool
@@ -90,10 +92,10 @@ class ModelAccess:
     def _find(self, router: Router, caller: Caller, name: str) -> Access:
         """Find the access of a caller to a model, cache it and return it. Raise UmgError as `resolve` does."""
         resolved = find_model(router, caller, name, self._operation)
-        targets = router.reachable(resolved.model.id, self._operation, caller.channels)
+        targets = router.reachable(resolved.model.id, self._operation, caller.channel_rules)
         if len(self._resolved) >= MAX_RESOLVED:
             self._resolved.clear()
-        model, is_budgeted = resolved.model, caller.budget_micro_credits is not None
+        model, is_budgeted = resolved.model, caller.has_hard_budget
         priced = [target for target in targets if is_priced(target.prices, self._operation)]
         usable = priced if is_budgeted and priced else targets
         if not priced:
@@ -103,8 +105,8 @@ class ModelAccess:
             caller=caller,
             resolved=resolved,
             has_rules=bool(resolved.rules.family) or resolved.suffix is not None,
-            has_limits=caller.has_limits or model.limits is not None,
-            has_budget=is_budgeted and any(map(has_costs, price_lists)),
+            has_limits=bool(caller.limited) or model.limits is not None,
+            has_budget=bool(caller.budgets) and any(map(has_costs, price_lists)),
             is_unpriced=is_budgeted and not priced,
             skips_unpriced=len(usable) < len(targets),
             price_lists=price_lists,
@@ -131,7 +133,7 @@ def find_model(router: Router, caller: Caller, name: str, operation: ModelOperat
 
 def may_use(router: Router, caller: Caller, model: PublicModel, alias: str = "") -> bool:
     """Return whether the caller's key may use the model by its id or by its alias in the request ("" for none)."""
-    return caller.may_use(model.id, alias) and router.reaches(model.id, caller.channels, caller.model_operations)
+    return caller.may_use(model.id, alias) and router.reaches(model.id, caller.channel_rules, caller.model_operations)
 
 
 def not_found(caller: Caller, name: str, router: Router) -> UmgError:
@@ -139,9 +141,9 @@ def not_found(caller: Caller, name: str, router: Router) -> UmgError:
     error = model_not_found(name)
     if nearest := similar_names(name, router.names(), partial(_may_use_name, router, caller)):
         error = error.with_message(f"{error.message} Did you mean {' or '.join(f'`{each}`' for each in nearest)}?")
-    if not caller.model_patterns:
+    if not caller.model_rules:
         return error
-    return error.with_message(f"{error.message} This API key may use: {', '.join(caller.model_patterns)}.")
+    return error.with_message(f"{error.message} This API key may use: {caller.allowed_models}.")
 
 
 def _may_use_name(router: Router, caller: Caller, name: str) -> bool:

@@ -12,32 +12,35 @@ from umg_grpc.service.pipeline.call_state import Call
 from umg_grpc.service.pipeline.usage_recording import cost_of_earlier_answers
 from umg_grpc.v1 import pb
 from umg_grpc.wire import headers_of_limits
+from umg_grpc.wire.core.rate_limit_headers import tightest
 
 
 async def acquire_limits(
     call: Call, limits: KeyLimits, model: PublicModel, estimate: TokenEstimate, source_format: str = ""
 ) -> None:
-    """Count a call against the limits of its key and its model until it ends. Set the headers that report the key's
-    limits. `estimate`: tokens that count until the actual number is known. `source_format`: format of the caller's
-    body, which determines the names of the headers; "" if there is none. Raise UmgError(RATE_LIMITED).
+    """Count a call against the limits of its key, of the accounts above it and of its model until it ends. Set the
+    headers that report the limits of the key and the accounts, of each kind the one with least left. `estimate`: tokens
+    that count until the actual number is known. `source_format`: format of the caller's body, which determines the
+    names of the headers; "" if there is none. Raise UmgError(RATE_LIMITED).
     """
     counted = call.charges.admissions  # by the key, if another model was called before
-    own = [limits.open(call.caller)] if call.caller.has_limits and not counted else []
+    own = [] if counted else [limits.open(limited) for limited in call.caller.limited]
     shared = [] if model.limits is None else [limits.open(LimitedModel(model.id, model.limits))]
     call.charges.admissions = (*counted, *own, *shared)
     try:
         for admission in (*own, *shared):
             await admission.acquire(estimate)
     finally:
-        for admission in own:
-            call.headers.update(headers_of_limits(source_format)(admission.status, datetime.now(UTC)))
+        if own:
+            status = tightest([admission.status for admission in own])
+            call.headers.update(headers_of_limits(source_format)(status, datetime.now(UTC)))
 
 
 async def reserve_budget(call: Call, usage: UsageLog | None, least: int, most: int | None = None) -> int | None:
-    """Reserve cost from the key's budget until the call ends. Reserve `most` micro-credits (None: `least`) or, if less
-    is left, the rest of the budget, if it is at least `least`. Return the reserved micro-credits; None without a
-    budget. Raise UmgError: QUOTA_EXHAUSTED, or UNAVAILABLE if usage records, by which budgets are charged, are disabled
-    or cannot be stored.
+    """Reserve cost from the budgets of the key and of the accounts above it until the call ends. Reserve `most`
+    micro-credits (None: `least`) or, if less is left, the rest of the smallest budget, if it is at least `least`.
+    Return the reserved micro-credits; None without a budget that refuses calls. Raise UmgError: QUOTA_EXHAUSTED, or
+    UNAVAILABLE if usage records, by which budgets are charged, are disabled or cannot be stored.
     """
     if usage is None:
         message = "this API key has a budget, and the gateway keeps no usage records; set `usage: {enabled: true}`"
@@ -46,7 +49,7 @@ async def reserve_budget(call: Call, usage: UsageLog | None, least: int, most: i
         message = "this API key has a budget, and neither the disk nor the database takes usage records now; try again"
         raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds="1")
     earlier, reservation = call.charges.reservation, await usage.budgets.reserve(call.caller, least, most)
-    micro_credits = None if reservation is None else reservation.micro_credits
+    micro_credits = None if reservation is None or not reservation.is_bound else reservation.micro_credits
     if earlier is not None and reservation is not None:
         reservation.absorb(earlier)
     call.charges.reservation = reservation or earlier

@@ -229,8 +229,13 @@ def _new_record(log: UsageLog, call: Call) -> UsageRecord:
         estimated=True,
         details=KILLED_DETAILS,
     )
-    if call.charges.reservation is not None:
-        record.budget_period, record.budget_holder = call.charges.reservation.lease_id[1:]
+    if (reservation := call.charges.reservation) is not None:
+        record.budget_holder = reservation.accounts[0].holder
+        for account, period, _ in reservation.accounts:
+            if account == record.key_id:
+                record.budget_period = period
+            else:
+                record.budgets = [*record.budgets, (account, period)]
     return record
 
 

@@ -1,15 +1,16 @@
 """Conversion of API keys between messages of `umg.v1` and the fields of the database."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from datetime import UTC
 
 from umg_grpc.access.api_keys import Key
 from umg_grpc.access.key_settings import KeyFields, NamedKeyFields
 from umg_grpc.base.errors import UmgError
+from umg_grpc.service.servicers.budget_messages import budget_messages, budget_of, stored_period
 from umg_grpc.service.servicers.timestamps import timestamp
 from umg_grpc.store.budget_accounts import NO_BALANCE, Balance
 from umg_grpc.v1 import pb
-from umg_grpc.wire.administration_api_json import OPERATION_NAMES, OPERATION_VALUES, PERIOD_NAMES, PERIOD_VALUES
+from umg_grpc.wire.administration_api_json import OPERATION_NAMES, OPERATION_VALUES, PERIOD_VALUES
 
 
 def changes_of(settings: pb.KeySettings, paths: Collection[str]) -> NamedKeyFields:
@@ -36,20 +37,19 @@ def fields_of(settings: pb.KeySettings) -> KeyFields:
         "tokens_per_minute": settings.tokens_per_minute if settings.HasField("tokens_per_minute") else None,
         "concurrent_requests": settings.concurrent_requests if settings.HasField("concurrent_requests") else None,
         "budget_micro_credits": settings.budget_micro_credits if settings.HasField("budget_micro_credits") else None,
-        "budget_period": _stored_period(settings.budget_period),
+        "budget_period": stored_period(settings.budget_period),
         "expire_time": settings.expire_time.ToDatetime(UTC) if settings.HasField("expire_time") else None,
         "show_route": settings.show_route,
         "owner": settings.owner,
         "tags": dict(settings.tags),
+        "budgets": [budget_of(budget) for budget in settings.budgets],
+        "project_id": settings.project_id,
+        "user_id": settings.user_id,
     }
 
 
-def _stored_period(period: "pb.BudgetPeriod.ValueType") -> str:
-    return PERIOD_NAMES.get(period, str(period)) if period != pb.BUDGET_PERIOD_UNSPECIFIED else ""
-
-
-def message_of(key: Key, balance: Balance = NO_BALANCE) -> pb.Key:
-    """Return a key as a message, with the balance of its budget."""
+def message_of(key: Key, balance: Balance = NO_BALANCE, balances: Iterable[pb.BudgetBalance] = ()) -> pb.Key:
+    """Return a key as a message, with the balance of `budget_micro_credits` and those of its other budgets."""
     return pb.Key(
         spent_micro_credits=balance.spent,
         reserved_micro_credits=balance.held,
@@ -70,10 +70,14 @@ def message_of(key: Key, balance: Balance = NO_BALANCE) -> pb.Key:
             show_route=key.show_route,
             owner=key.owner,
             tags=key.tags,
+            budgets=budget_messages(key.budgets),
+            project_id=key.project_id,
+            user_id=key.user_id,
         ),
         create_time=timestamp(key.create_time),
         revoke_time=timestamp(key.revoke_time),
         last_use_time=timestamp(key.last_use_time),
         previous_prefix=key.previous_prefix,
         previous_expire_time=timestamp(key.previous_expire_time),
+        balances=balances,
     )

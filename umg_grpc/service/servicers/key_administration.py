@@ -7,6 +7,7 @@ from umg_grpc.access.key_settings import KeyFields
 from umg_grpc.access.multi_worker_limit_rejection import check_key
 from umg_grpc.service.servicers.administration_errors import converted_errors
 from umg_grpc.service.servicers.api_key_messages import changes_of, fields_of, message_of
+from umg_grpc.service.servicers.budget_messages import balance_messages, present_accounts
 from umg_grpc.store import Store
 from umg_grpc.store.budget_accounts import NO_BALANCE, BudgetAccounts, period_start
 from umg_grpc.store.database_time import utc_of
@@ -31,7 +32,8 @@ class KeyAdministration:
         self._check_limits(fields)
         async with converted_errors():
             key, secret = await self._keys.create(request.settings.name, **fields)
-        return pb.CreateKeyResponse(key=message_of(key), secret=secret)
+            [message] = await self._messages([key])
+        return pb.CreateKeyResponse(key=message, secret=secret)
 
     async def find(self, key_id: str) -> tuple[Key, pb.Key]:
         """Return a key, and its message with the balance of its budget."""
@@ -77,10 +79,19 @@ class KeyAdministration:
             check_key(fields)
 
     async def _messages(self, keys: Collection[Key]) -> list[pb.Key]:
-        """Return the keys as messages, each with the balance of its budget in the current period."""
+        """Return the keys as messages, each with the balances of its budgets in their current periods."""
         now = utc_of(self._clock)
         periods = {
             key.key_id: period_start(key.budget_period, now) for key in keys if key.budget_micro_credits is not None
         }
+        for key in keys:
+            periods |= present_accounts(key.key_id, key.budgets, now)
         balances = await self._budgets.balances(periods)
-        return [message_of(key, balances.get(key.key_id, NO_BALANCE)) for key in keys]
+        return [
+            message_of(
+                key,
+                balances.get(key.key_id, NO_BALANCE),
+                balance_messages(key.key_id, key.budgets, balances, now),
+            )
+            for key in keys
+        ]

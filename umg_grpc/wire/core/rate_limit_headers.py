@@ -1,7 +1,7 @@
 """Rate limits of a caller as the response headers that SDKs read."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
@@ -30,6 +30,19 @@ class RateLimits:
         """The limits that the caller has, as (name in headers, state): `requests`, `tokens`."""
         pairs = (("requests", self.requests), ("tokens", self.tokens))
         return [(name, status) for name, status in pairs if status is not None]
+
+
+def tightest(states: Sequence[RateLimits]) -> RateLimits:
+    """Return, of several subjects that a call counts for, the limit of requests and that of tokens with least left."""
+    if len(states) == 1:
+        return states[0]
+    requests = [state.requests for state in states if state.requests is not None]
+    tokens = [state.tokens for state in states if state.tokens is not None]
+    return RateLimits(min(requests, key=_remaining, default=None), min(tokens, key=_remaining, default=None))
+
+
+def _remaining(status: LimitStatus) -> int:
+    return status.remaining
 
 
 RATE_LIMIT_PREFIX = "x-ratelimit-"

@@ -187,7 +187,7 @@ class GenerationPipeline(
 
     async def _plan(self, admitted: GenerationCall) -> tuple[RoutePreferences, GenerationEncoder]:
         reasoning, access, call = self._memory.reasoning, admitted.access, admitted.call
-        pins, origin, preferences = access.caller.channels, NO_ORIGIN, ANY_ROUTE
+        pins, origin, preferences = access.caller.channel_rules, NO_ORIGIN, ANY_ROUTE
         if access.guards is not None and access.guards.response and admitted.stream:
             admitted.notes = replace(admitted.notes, reads_stream=True)
         if access.has_several_accounts:

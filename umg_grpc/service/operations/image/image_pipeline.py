@@ -106,7 +106,7 @@ class ImagePipeline(
         face, context = self._formats.get(admitted.request.source.format), self._context
         preferences = RoutePreferences(
             protocol=face.name if face is not None else "",
-            pins=admitted.call.caller.channels,
+            pins=admitted.call.caller.channel_rules,
             is_healthy=context.shared.is_healthy,
         )
         return preferences, ImageEncoder(admitted, face, context.channels.images)

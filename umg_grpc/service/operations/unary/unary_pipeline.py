@@ -99,7 +99,7 @@ class UnaryPipeline(
         self, admitted: UnaryCall[RequestT]
     ) -> tuple[RoutePreferences, RequestEncoder[Attempt[PreparedCall[ResponseT]]]]:
         face, context = self._faces.get(admitted.request.source.format), self._context
-        protocol, pins = face.protocol if face else "", admitted.call.caller.channels
+        protocol, pins = face.protocol if face else "", admitted.call.caller.channel_rules
         preferences = RoutePreferences(protocol=protocol, pins=pins, is_healthy=context.shared.is_healthy)
         if admitted.stream and not admitted.notes.is_streamed:
             admitted.notes = replace(admitted.notes, is_streamed=True)

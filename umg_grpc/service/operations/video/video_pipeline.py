@@ -89,7 +89,7 @@ class TaskPipeline(Pipeline[NewTaskT], Generic[NewTaskT]):
         none.
         """
         caller, model, channels = new.access.caller, new.model, self._context.channels
-        preferences = RoutePreferences(pins=caller.channels, is_healthy=self._context.shared.is_healthy)
+        preferences = RoutePreferences(pins=caller.channel_rules, is_healthy=self._context.shared.is_healthy)
         found = channels.router.channels(model.id, self._operation, preferences)
         served = [target for target in found if target.channel.name in channels.videos]
         if not served:
@@ -97,9 +97,9 @@ class TaskPipeline(Pipeline[NewTaskT], Generic[NewTaskT]):
             raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message)
         if not (priced := [target for target in served if is_priced(target.prices, self._operation)]):
             self._context.note_unpriced(model.id)
-        if caller.budget_micro_credits is not None and not priced:
+        if caller.has_hard_budget and not priced:
             raise model_unpriced(model.id)
-        new.targets = served if caller.budget_micro_credits is None else priced
+        new.targets = priced if caller.has_hard_budget else served
         if new.source is not None:
             new.targets = [target for target in new.targets if target.channel.name == new.source.channel][:1]
         if not new.targets:
@@ -113,7 +113,7 @@ class TaskPipeline(Pipeline[NewTaskT], Generic[NewTaskT]):
     def _reserve(self, new: NewTaskT) -> Awaitable[object] | None:
         """Reserve the maximum cost of the task at any of its channels. Raise UmgError(QUOTA_EXHAUSTED)."""
         has_price = any(has_costs(target.prices) for target in new.targets)
-        if new.access.caller.budget_micro_credits is None or not has_price:
+        if not (new.access.caller.budgets and has_price):
             return None
         parameters, terms = new.request.parameters, Terms(seconds=time.time())
         highest = [(highest_prices(target.prices, terms), target.model) for target in new.targets]

@@ -89,10 +89,12 @@ class Submissions:
     async def _submit(self, new: NewTask) -> MediaTask:
         row, reservation, tasks = new.row, new.call.charges.reservation, self._tasks
         self._pin(row, new.targets[0])
-        held = None
+        held = list[Hold]()
         if reservation is not None:
-            held = Hold(reservation.lease_id, reservation.micro_credits)
-            row.budget_period = reservation.lease_id.period
+            held = [Hold(lease, amount) for lease, amount in reservation.holds]
+            accounts = [(lease.key_id, lease.period) for lease in reservation.accounts]
+            row.budget_period = dict(accounts).get(row.owner)
+            row.budgets = [list(account) for account in accounts if account[0] != row.owner]
         try:
             existing = await tasks.rows.insert(row, held, LEASE_SECONDS)
         except UnconfirmedCommitError:

@@ -1,0 +1,47 @@
+"""Levels above keys: a key's project and organisation, with the settings that hold for all keys below them."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from umg_grpc.access.budget_settings import Budget
+
+PROJECT_KIND, ORGANIZATION_KIND = "project", "organization"
+KIND_NOUNS: Final = {PROJECT_KIND: "project", ORGANIZATION_KIND: "organisation"}
+"""Words for the kinds of accounts in messages for people."""
+
+
+@dataclass(frozen=True)
+class AccountLevel:
+    """Project or organisation of a key. An empty restriction allows all; a limit of None means unlimited."""
+
+    account_id: str
+    kind: str
+    name: str
+    model_patterns: tuple[str, ...] = ()
+    channels: tuple[str, ...] = ()
+    operations: frozenset[str] = frozenset()
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+    concurrent_requests: int | None = None
+    budgets: tuple[Budget, ...] = ()
+    is_closed: bool = False
+
+    @property
+    def limit_id(self) -> str:
+        """Id under which the limits of the account are counted."""
+        return self.account_id
+
+    @property
+    def has_limits(self) -> bool:
+        """Whether the account has a limit of requests, tokens or concurrency."""
+        limits = (self.requests_per_minute, self.tokens_per_minute, self.concurrent_requests)
+        return any(limit is not None for limit in limits)
+
+    @property
+    def title(self) -> str:
+        """Name of the account in messages for people."""
+        return f"the {KIND_NOUNS[self.kind]} `{self.name}`"
+
+
+Levels = tuple[AccountLevel, ...]
+"""Project of a key, then its organisation, if there are any."""
