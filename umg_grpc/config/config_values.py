@@ -23,6 +23,7 @@ from umg_grpc.config.file_sections import (
     Tls,
 )
 from umg_grpc.config.network_addresses import Address
+from umg_grpc.config.sign_on_section import SignOn
 from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks
 from umg_grpc.knowledge.sensitive_text_patterns import GuardedPattern
 from umg_grpc.knowledge.shipped_prices import NO_FILE, PriceFile
@@ -361,6 +362,8 @@ class Config:
     """
     discovery: Discovery = Discovery()
     keys: KeySettings = KeySettings()
+    sign_on: SignOn = field(default_factory=SignOn)
+    """Issuers whose users sign on and whose tokens are credentials of callers, and sessions."""
     tls: Tls | None = None
     """Files of the TLS listeners; None serves both faces without TLS."""
     log: Log = field(default_factory=Log)

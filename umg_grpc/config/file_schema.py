@@ -35,6 +35,7 @@ from umg_grpc.config.file_sections import (
     Seconds,
     Tls,
 )
+from umg_grpc.config.sign_on_section import SignOn, check_sign_on
 from umg_grpc.config.typed_sections_from_yaml import read_entry
 from umg_grpc.config.value_parsers import address, body_size, duration, redis_url, scheme, store_size, token, url
 from umg_grpc.config.yaml_document import ConfigError, YamlDocument
@@ -119,6 +120,7 @@ class _File(ConfigEntry, frozen=True):
     unpriced: str | dict[str, object] | None = None
     discovery: _DiscoveryEntry = _DiscoveryEntry()
     keys: _KeysEntry = _KeysEntry()
+    sign_on: SignOn = SignOn()
     tls: Tls | None = None
     log: Log = Log()
     metrics: _MetricsEntry = _MetricsEntry()
@@ -209,6 +211,7 @@ def _config(document: YamlDocument, directory: PurePath) -> Config | None:
         unpriced=unpriced(document, ("unpriced",), file.unpriced) or (),
         discovery=_discovery(document, file.discovery),
         keys=_keys(document, file.keys),
+        sign_on=file.sign_on,
         tls=_tls(file.tls, directory) if file.tls is not None else None,
         log=file.log,
         metrics=_metrics(document, file.metrics),
@@ -228,6 +231,7 @@ def _check(document: YamlDocument, file: _File) -> None:
         if not ORIGIN_FORM.fullmatch(origin):
             document.problem(("cors", "origins", position), "expected an origin (https://app.example) or `*`")
     _check_database(document, file.database)
+    check_sign_on(document, file.sign_on)
     retries, breaker = file.retries, file.breaker
     _check_order(document, "retries", ("backoff", retries.backoff), ("max_backoff", retries.max_backoff))
     _check_order(document, "breaker", ("rest", breaker.rest), ("max_rest", breaker.max_rest))

@@ -10,6 +10,7 @@ import msgspec
 
 from umg_grpc.config.config_values import Channel, GuardRow
 from umg_grpc.config.file_sections import AccessKeyAuth, Auth, ConfigEntry, Log
+from umg_grpc.config.sign_on_section import RoleOfClaim
 from umg_grpc.config.yaml_document import Path, Value, YamlDocument
 from umg_grpc.knowledge.model_quirk_definitions import SearchWithFunctions
 
@@ -21,6 +22,7 @@ KEY_CHOICES = {
     "other_dimensions": ("`any`", "a list of lengths"),
     "prompt_caching": get_args(Channel.__annotations__["prompt_caching"]),
     "search_with_functions": get_args(SearchWithFunctions),
+    "role": get_args(RoleOfClaim.__annotations__["role"]),
     "on": get_args(get_args(GuardRow.__annotations__["phases"])[0]),
     "action": get_args(GuardRow.__annotations__["action"]),
     "on_failure": get_args(GuardRow.__annotations__["on_failure"]),
