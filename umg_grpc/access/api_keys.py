@@ -174,8 +174,8 @@ class ApiKeys:
         """Replace the secret of the key with the id, name or prefix `reference`. Return the key and the new secret,
         which is not stored. The former secret stays valid for `overlap`; a secret that an earlier rotation replaced
         becomes invalid now. Raises UmgError: OBJECT_NOT_FOUND, INVALID_FIELD for several keys and for an overlap
-        outside its range, WRONG_STATE for a revoked key and for the bootstrap key, whose secret comes from a file or a
-        variable.
+        outside its range, WRONG_STATE for a revoked key, for the bootstrap key, whose secret comes from a file or a
+        variable, and for a caller whose credentials are tokens of an issuer.
         """
         if not timedelta(0) <= overlap <= MAX_OVERLAP:
             message = f"the overlap is 0 to {MAX_OVERLAP.days} days; give another"
@@ -187,6 +187,9 @@ class ApiKeys:
                 flag = "umg serve --replace-bootstrap-key"
                 message = f"the first key has its secret from its file or UMG_API_KEY; `{flag}` takes another"
                 raise UmgError(pb.ERROR_REASON_WRONG_STATE, message, state=BOOTSTRAP_KEY)
+            if row.secret_hash == row.key_id:
+                message = "this caller has tokens of an issuer and no secret; its issuer replaces them"
+                raise UmgError(pb.ERROR_REASON_WRONG_STATE, message, state="token")
             row.previous_secret_hash, row.previous_prefix = row.secret_hash, row.prefix
             row.previous_expire_time = utc_of(self._clock) + overlap
             row.secret_hash, row.prefix = hash_secret(secret), shown_prefix(secret)

@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import random
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 
 import structlog
@@ -13,6 +13,9 @@ from structlog.typing import FilteringBoundLogger
 from umg_grpc.access.api_keys import ApiKeys, Key, hash_secret
 from umg_grpc.access.cached_api_keys import MAX_KNOWN, REMOVED_KEY_TIME, KnownKey, KnownKeys, Rejection
 from umg_grpc.access.caller_identity import Caller, KeyReference
+from umg_grpc.access.token_authentication import TokenAuthenticator
+from umg_grpc.access.token_callers import KnownToken
+from umg_grpc.access.token_verification import is_token
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 
@@ -61,13 +64,16 @@ class Authenticator:
         max_stale: float = MAX_STALE_SECONDS,
         permanent: Collection[str] = (),
         every: float = CHANGES_SECONDS,
+        tokens: TokenAuthenticator | None = None,
     ) -> None:
         """Create an authenticator for the keys of a database. `chance`: returns a random number, for the time of loads;
         `note`: called with each valid key that is read from the database. `max_stale`: seconds for which keys are valid
         without the database; `permanent`: secrets for which this bound does not hold; `every`: seconds between two
-        reads of changes.
+        reads of changes; `tokens`: authenticator of tokens of issuers, None if no issuer is configured.
         """
         self._keys = keys
+        self._tokens = tokens
+        self._known_tokens: Mapping[str, KnownToken] = tokens.by_digest if tokens is not None else {}
         self._memory = KnownKeys(note)
         self._chance = chance
         self._monotonic = monotonic
@@ -117,29 +123,37 @@ class Authenticator:
 
     def cached(self, secret: str) -> Caller | None:
         """Return the caller with this API key if it is in memory and valid. For None, `authenticate` decides."""
-        known = self._memory.valid.get(hash_secret(secret))
+        digest = hash_secret(secret)
+        known = self._memory.valid.get(digest) or self._known_tokens.get(digest)
         return None if known is None else self.valid_caller(known)
 
-    def find(self, authorization: str) -> KnownKey | None:
-        """Return the key in `authorization` metadata without waiting; None if it is not in memory or invalid."""
+    def find(self, authorization: str) -> KnownKey | KnownToken | None:
+        """Return the key or token in `authorization` metadata at once; None if it is invalid or not in memory."""
         scheme, _, secret = authorization.partition(" ")
-        known = self._memory.valid.get(hash_secret(secret.strip())) if scheme.lower() == "bearer" else None
+        if scheme.lower() != "bearer":
+            return None
+        digest = hash_secret(secret.strip())
+        known = self._memory.valid.get(digest) or self._known_tokens.get(digest)
         return known if known is not None and self.valid_caller(known) is not None else None
 
     def valid_caller(self, known: object) -> Caller | None:
-        """Return the caller of a key that `find` returned. Return None for any other object, and for a key that has
-        become invalid or must be looked up in the database again.
+        """Return the caller of a key or token that `find` returned. Return None for any other object, and for a key or
+        token that has become invalid or must be looked up again.
         """
         if not isinstance(known, KnownKey):
-            return None
+            return self._token_caller(known) if isinstance(known, KnownToken) else None
         if not self._is_usable(known):
             return None
         caller = known.caller
         return caller if caller.expires_at is None or caller.expires_at > self._now() else None
 
     def reference(self, secret: str) -> KeyReference | None:
-        """Return the id and prefix of the key with this secret, also an invalid one; None if it is not in memory."""
+        """Return the id and prefix of the key with this secret, also an invalid one, or of a token's caller; None if it
+        is not in memory.
+        """
         digest = hash_secret(secret)
+        if (token := self._known_tokens.get(digest)) is not None:
+            return KeyReference(token.row.caller.key_id, token.row.caller.key_prefix)
         if (known := self._memory.valid.get(digest)) is not None:
             return KeyReference(known.caller.key_id, known.caller.key_prefix)
         refused = self._memory.rejected.get(digest)
@@ -151,7 +165,7 @@ class Authenticator:
             await self.authenticate(secret)
 
     async def authenticate(self, secret: str) -> Caller:
-        """Return the caller with this API key, which is looked up in the database if it is not in memory. Raises
+        """Return the caller with this API key or token, which is looked up if it is not in memory. Raises
         UmgError: MISSING_KEY, INVALID_KEY, KEY_EXPIRED, or UNAVAILABLE if the database is needed and does not answer.
         """
         if not secret:
@@ -164,6 +178,8 @@ class Authenticator:
         else:
             outcome = self._rejection(digest)
         if outcome is None:
+            if self._tokens is not None and is_token(secret):
+                return await self._authenticate_token(self._tokens, secret, digest)
             outcome = await self._look_up(digest)
         if outcome is None:
             message = "the API key cannot be checked at the moment; try again"
@@ -175,6 +191,28 @@ class Authenticator:
                 pb.ERROR_REASON_KEY_EXPIRED, "this API key has expired; ask the gateway's operator for another"
             )
         return outcome
+
+    def usable_row(self, digest: str) -> KnownKey | None:
+        known = self._memory.valid.get(digest)
+        return known if known is not None and self._is_usable(known) else None
+
+    async def look_up_row(self, digest: str) -> KnownKey | Rejection | None:
+        outcome = await self._look_up(digest)
+        return self._memory.valid.get(digest) if isinstance(outcome, Caller) else outcome
+
+    async def _authenticate_token(self, tokens: TokenAuthenticator, token: str, digest: str) -> Caller:
+        known = self._known_tokens.get(digest)
+        caller = self._token_caller(known) if known is not None else None
+        if caller is not None:
+            return caller
+        known = await tokens.authenticate(token, digest, self)
+        return known.caller_of(known.row.caller)
+
+    def _token_caller(self, known: KnownToken) -> Caller | None:
+        if known.expires_at <= self._now():
+            return None
+        base = self.valid_caller(known.row)
+        return None if base is None else known.caller_of(base)
 
     def _is_usable(self, known: KnownKey) -> bool:
         """Return whether the state of the key in memory is recent enough. If it is old, request a look-up."""

@@ -14,7 +14,7 @@ from umg_grpc.v1 import pb
 BOOTSTRAP_KEY = "bootstrap"
 """Name of the key that `bootstrap_key.py` creates."""
 
-SECRET_OR_ID = re.compile(r"sk-umg-|key_[0-9a-f]+\Z")
+SECRET_OR_ID = re.compile(r"sk-umg-|(?:key|jwt)_[0-9a-f]+\Z")
 """Beginning of names that could be meant as another key's secret, prefix or id."""
 MAX_NAME_CHARACTERS = 100
 MAX_OWNER_CHARACTERS = 200

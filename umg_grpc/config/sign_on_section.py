@@ -81,7 +81,7 @@ class Issuer(ConfigEntry, frozen=True):
     roles_claim: Claim = "groups"
     """Claim with groups or roles; a `.` leads into a claim with further ones, as in `realm_access.roles`."""
     roles: tuple[RoleOfClaim, ...] = ()
-    """Roles by the values of this claim. A person needs one of them, or must have been added by an administrator, to sign on."""
+    """Roles by the values of this claim. To sign on, a person needs one or was added by an administrator."""
     callers: TokenCallers | None = None
     """Use of its tokens as credentials of calls; unset if they are none."""
     leeway: Annotated[float, msgspec.Meta(ge=0, le=300)] = 30

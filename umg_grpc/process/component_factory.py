@@ -17,6 +17,8 @@ from umg_grpc.access.key_limits import KeyLimits
 from umg_grpc.access.multi_worker_limit_rejection import LimitedKeys
 from umg_grpc.access.signed_file_links import FileLinks
 from umg_grpc.access.signing_secret import link_secret
+from umg_grpc.access.token_authentication import TokenAuthenticator
+from umg_grpc.access.token_callers import TokenCallerRows
 from umg_grpc.access.usage_record_writer import UsageLog
 from umg_grpc.config import Config
 from umg_grpc.service.caching.response_cache import ResponseCache
@@ -27,6 +29,7 @@ from umg_grpc.service.metric_gauges import BLOB_STORE
 from umg_grpc.service.operations.generate.conversation_stores import ConversationStores
 from umg_grpc.service.resilience.load_shedding import LoadShedder
 from umg_grpc.service.service_metrics import Metrics
+from umg_grpc.service.sign_on.issuer_requests import IssuerRequests
 from umg_grpc.service.telemetry.telemetry_interface import Telemetry
 from umg_grpc.service.video_tasks.task_background_worker import TASKS_DIRECTORY
 from umg_grpc.store import Store
@@ -41,6 +44,7 @@ from umg_grpc.store.provider_model_list_files import ModelListFiles
 from umg_grpc.store.redis_client import Redis
 from umg_grpc.store.redis_process_count import Presence
 from umg_grpc.upstream.caller_url_fetch import Fetcher
+from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.response_memory_budget import ResponseBudget
 from umg_grpc.wire.core.stream_memory_limits import MAX_RETAINED_BYTES, StreamMemory
 
@@ -102,17 +106,23 @@ def started(part: BackgroundT, stack: AsyncExitStack) -> BackgroundT:
 
 
 async def open_authenticator(
-    config: Config, store: Store, stack: AsyncExitStack, *, counts_alone: bool, first: str | None
+    config: Config, store: Store, client: Client, stack: AsyncExitStack, *, counts_alone: bool, first: str | None
 ) -> Authenticator:
-    """Open the authenticator, which has read the keys once. `counts_alone`: limits are rejected, since other processes
-    serve the same callers without a Redis; `first`: secret of the bootstrap key, None if it is unknown here.
+    """Open the authenticator, which has read the keys once. `client`: sends requests to issuers; `counts_alone`: limits
+    are rejected, since other processes serve the same callers without a Redis; `first`: secret of the bootstrap key,
+    None if it is unknown here.
     """
+    tokens = None
+    if config.sign_on.issuers:
+        fetch = IssuerRequests(client, config.proxies)
+        tokens = closed(TokenAuthenticator(config.sign_on, fetch, TokenCallerRows(store), store.clock.now), stack)
     authenticator = Authenticator(
         ApiKeys(store),
         now=store.clock.now,
         note=LimitedKeys().note if counts_alone else lambda _: None,
         max_stale=config.keys.max_stale,
         permanent=[first] if first else [],
+        tokens=tokens,
     )
     await authenticator.start()
     return closed(authenticator, stack)

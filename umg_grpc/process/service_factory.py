@@ -316,8 +316,10 @@ async def open_service(
     async with AsyncExitStack() as stack:
         store = await open_store(config.database, data)
         stack.push_async_callback(store.aclose)
-        authenticator = await open_authenticator(config, store, stack, counts_alone=counts_alone, first=first_secret)
         client = await stack.enter_async_context(Client.opened())
+        authenticator = await open_authenticator(
+            config, store, client, stack, counts_alone=counts_alone, first=first_secret
+        )
         engine = closed(WordLlamaEngine(), stack)
         memory = await open_memory(config, store, data, stack)
         load_shedder, metrics = load_shedder or LoadShedder(config.overload), metrics or Metrics()

@@ -1,0 +1,1 @@
+"""Sign-on of people by issuers, and their sessions."""
