@@ -25,10 +25,10 @@ def anchors(page: str) -> set[str]:
 def test_every_document_is_in_the_navigation_once() -> None:
     """A new page needs a line in one section of docs/README.md."""
     named = [path for paths in docs_site.sections().values() for path in paths]
-    documents = {f"docs/{path.name}" for path in (docs_site.ROOT / "docs").glob("*.md")}
+    documents = {str(path.relative_to(docs_site.ROOT)) for path in (docs_site.ROOT / "docs").rglob("*.md")}
     assert sorted(path for path in named if path.startswith("docs/")) == sorted(documents - {docs_site.CONTENTS})
     assert len(named) == len(set(named))
-    assert list(docs_site.sections()) == ["Guide", "How-to", "Reference", "Explanation"]
+    assert list(docs_site.sections()) == ["Guide", "Recipes", "How-to", "Reference", "Explanation"]
 
 
 def test_every_link_between_the_pages_leads_to_a_page_or_a_file_and_its_heading() -> None:
@@ -63,6 +63,15 @@ def test_the_first_page_of_the_website_has_all_pages_in_its_navigation() -> None
     shown = {path for path, text in PAGES.items() if not text.startswith(docs_site.NO_NAVIGATION)}
     assert {docs_site.place(path) for path in shown} <= set(navigation)
     assert "repository/clients/go/README.md" in {docs_site.place(path) for path in PAGES.keys() - shown}
+
+
+def test_the_first_page_starts_the_gateway_by_the_commands_of_the_readme() -> None:
+    # tests run the commands of the README
+    readme = (docs_site.ROOT / "README.md").read_text()
+    commands = re.findall(r"```(?:sh|bash)\n(.*?)```", docs_site.index(), re.DOTALL)
+    assert len(commands) == 3
+    for line in "".join(commands).splitlines():
+        assert re.search(rf"^{re.escape(line)}( |$)", readme, re.MULTILINE), line
 
 
 def test_a_link_to_a_folder_without_a_page_becomes_text() -> None:
