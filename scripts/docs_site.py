@@ -57,6 +57,22 @@ STYLE = """.main { min-width: 0; }
 table.docutils { font-size: var(--font-size--small--2); display: block; overflow-x: auto; }
 """
 
+SEARCHED_AS: Mapping[str, str] = {
+    "docs/recipes/corporate-proxy.md": "firewall network tunnel certificate authority ca bundle https_proxy",
+    "docs/recipes/entra-id.md": "active directory aad microsoft managed identity sso login azure openai",
+    "docs/recipes/fallback.md": "failover backup outage down another switch",
+    "docs/recipes/guards.md": "credit card pii dlp redact anonymize privacy filter moderation",
+    "docs/recipes/langfuse.md": "tracing observability opentelemetry monitoring",
+    "docs/recipes/open-webui.md": "chat interface browser ui",
+    "docs/recipes/prices.md": "cost how much expensive dollar credits",
+    "docs/recipes/refused-calls.md": "error denied rejected failed 400 401 403 404 429 503 wrong key does not work",
+    "docs/recipes/rotate-keys.md": "secret change replace revoke renew leaked api",
+    "docs/recipes/several-processes.md": "workers replicas scale cluster high availability postgresql machines",
+    "docs/recipes/team-budgets.md": "spend limit quota cost department project user",
+    "docs/recipes/video-callbacks.md": "webhook hmac notification verify",
+    "docs/prompt-caches.md": "caching cached tokens cache_control",
+}
+"""Page -> words of questions that it answers and does not contain. The search of the website finds it by them."""
 LINK = re.compile(r"\[([^\]]*)\]\((?!\w+:|#)([^)\s#]+)(#[^)\s]*)?\)")
 """Text, path and anchor of a link to a file."""
 FENCE = re.compile(r"^(?: {0,3})```.*?^ {0,3}```[^\n]*$", re.DOTALL | re.MULTILINE)
@@ -70,8 +86,9 @@ def sections() -> dict[str, list[str]]:
     text = (ROOT / CONTENTS).read_text(encoding="utf-8")
     parts = re.split(r"^## (.+)$", text, flags=re.MULTILINE)[1:]
     return {
-        title: [normpath(f"docs/{target}") for _, target in BULLET.findall(body)]
+        title: [normpath(f"docs/{target}") for _, target in bullets]
         for title, body in zip(parts[::2], parts[1::2], strict=True)
+        if (bullets := BULLET.findall(body))
     }
 
 
@@ -154,11 +171,17 @@ def pages() -> dict[str, str]:
     waiting = [(path, "") for paths in sections().values() for path in paths]
     for path, mark in waiting:
         text = (ROOT / path).read_text(encoding="utf-8") + (pictures() if path == PICTURED else "")
-        made[path] = mark + text
+        made[path] = mark + _searched_as(path) + text
         below = {page for target, _ in targets(text, path) if (page := page_of(target)).endswith(".md")}
         known = {CONTENTS, *made, *(other for other, _ in waiting)}
         waiting += [(page, NO_NAVIGATION) for page in sorted(below - known)]
     return made
+
+
+def _searched_as(path: str) -> str:
+    """Return the front matter of a page by which the search finds it; "" for a page without words of its own."""
+    words = ", ".join(SEARCHED_AS.get(path, "").split())
+    return f'---\nmyst: {{html_meta: {{keywords: "{words}"}}}}\n---\n\n' if words else ""
 
 
 def write(folder: Path) -> None:
@@ -167,7 +190,7 @@ def write(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     files = {place(path): linked(text, path).encode() for path, text in made.items()}
     files |= {"index.md": index().encode(), "_static/wide.css": STYLE.encode()}
-    files["conf.py"] = (ROOT / "docs/conf.py").read_bytes()
+    files |= {name: (ROOT / "docs" / name).read_bytes() for name in ("conf.py", "search_scorer.js")}
     for path, text in made.items():
         for target, _ in targets(text, path):
             page = page_of(target)

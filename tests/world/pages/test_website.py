@@ -1,6 +1,7 @@
-"""Website of the documents in a real browser: its layout on screens from phones to desktops."""
+"""Website of the documents in a real browser: its layout on screens from phones to desktops, and its search."""
 
 from collections.abc import AsyncGenerator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,46 @@ NAVIGATION = """(() => {
   return isReached;
 })()"""
 """Whether a link of the navigation can be clicked, if need be after a click on the button that shows it."""
+
+HITS = 3
+"""Number of results among which the page of a question has to be."""
+RESULTS = """[...document.querySelectorAll("#search-results ul.search > li a")]
+  .map((link) => new URL(link.href).pathname.split("/site/")[1])"""
+SUBMITTED = """(() => {
+  const form = document.querySelector(".sidebar-search").form;
+  return `${form.action}?${new URLSearchParams(new FormData(form))}`;
+})()"""
+"""Address that the search form opens."""
+HAS_SEARCHED = "/found|did not match/.test(document.querySelector('#search-results .search-summary')?.textContent)"
+
+
+@dataclass(frozen=True)
+class Question:
+    words: str
+    page: str
+
+
+QUESTIONS = [
+    Question("fall back other model", "recipes/fallback"),
+    Question("proxy", "recipes/corporate-proxy"),
+    Question("rotate key", "recipes/rotate-keys"),
+    Question("team budget", "recipes/team-budgets"),
+    Question("Open WebUI", "recipes/open-webui"),
+    Question("Langfuse", "recipes/langfuse"),
+    Question("prompt cache", "prompt-caches"),
+    Question("why was my call refused", "recipes/refused-calls"),
+    Question("video callback signature", "recipes/video-callbacks"),
+    Question("several processes redis", "recipes/several-processes"),
+    Question("price of a model", "recipes/prices"),
+    Question("Entra ID", "recipes/entra-id"),
+    Question("azure active directory", "recipes/entra-id"),
+    Question("firewall", "recipes/corporate-proxy"),
+    Question("credit card", "recipes/guards"),
+    Question("load balancer", "recipes/several-processes"),
+    Question("how much does it cost", "recipes/prices"),
+    Question("backup model outage", "recipes/fallback"),
+    Question("claude code settings", "clients"),
+]
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -69,3 +110,17 @@ async def test_the_navigation_is_in_reach_on_every_screen(page: Page, folder: Pa
         await page.screen(width, 800)
         reached.append(await page.evaluate(NAVIGATION))
     assert reached == [True] * len(WIDTHS)
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.words)
+async def test_the_search_finds_the_page_of_a_question(page: Page, folder: Path, question: Question) -> None:
+    """The words are typed into the search field of the first page."""
+    await page.screen(1366, 800)
+    await page.open((folder / "index.html").as_uri())
+    await page.loaded()
+    await page.evaluate("document.querySelector('.sidebar-search').focus()")
+    await page.write(question.words)
+    await page.open(await page.evaluate(SUBMITTED))
+    await page.until(HAS_SEARCHED)
+    found = await page.evaluate(RESULTS)
+    assert f"{question.page}.html" in found[:HITS]
