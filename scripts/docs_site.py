@@ -81,13 +81,13 @@ NO_NAVIGATION = "---\norphan: true\n---\n\n"
 BULLET = re.compile(r"^- \[([^\]]+)\]\(([^)]+)\)", re.MULTILINE)
 
 
-def sections() -> dict[str, list[str]]:
-    """Return the paths in the repository of the pages of each section of the navigation."""
+def sections() -> dict[str, dict[str, str]]:
+    """Return the titles of the pages of each section of the navigation, by their paths in the repository."""
     text = (ROOT / CONTENTS).read_text(encoding="utf-8")
     parts = re.split(r"^## (.+)$", text, flags=re.MULTILINE)[1:]
     return {
-        title: [normpath(f"docs/{target}") for _, target in bullets]
-        for title, body in zip(parts[::2], parts[1::2], strict=True)
+        section: {normpath(f"docs/{target}"): title for title, target in bullets}
+        for section, body in zip(parts[::2], parts[1::2], strict=True)
         if (bullets := BULLET.findall(body))
     }
 
@@ -144,12 +144,12 @@ def index() -> str:
     """Return the first page: the contents, with the navigation."""
     text = linked((ROOT / CONTENTS).read_text(encoding="utf-8"), CONTENTS)
     generated = "".join(f"- [{title}]({path})\n" for path, (title, _) in GENERATED.items())
-    for title, paths in sections().items():
-        pages = [place(path) for path in paths]
-        if title == GENERATED_SECTION:
-            text = re.sub(rf"(^## {title}\n\n)", rf"\1{generated}", text, flags=re.MULTILINE)
+    for section, paths in sections().items():
+        pages = [f"{title} <{place(path)}>" for path, title in paths.items()]
+        if section == GENERATED_SECTION:
+            text = re.sub(rf"(^## {section}\n\n)", rf"\1{generated}", text, flags=re.MULTILINE)
             pages = [*GENERATED, *pages]
-        text += f"\n```{{toctree}}\n:hidden:\n:caption: {title}\n\n" + "\n".join(pages) + "\n```\n"
+        text += f"\n```{{toctree}}\n:hidden:\n:caption: {section}\n\n" + "\n".join(pages) + "\n```\n"
     return text
 
 
