@@ -88,6 +88,7 @@ def page() -> str:
             heading = command.heading
             text += f"\n## {heading}\n"
         rows = [[code(option.name), option.default, option.description] for option in command.options]
-        text += f"\n### {code(command.name)}\n\n{command.description}\n\n```\n{command.usage}\n```\n"
+        level = "###" if heading else "##"
+        text += f"\n{level} {code(command.name)}\n\n{command.description}\n\n```\n{command.usage}\n```\n"
         text += "\n" + table(("option", "default", "meaning"), rows) if rows else ""
     return text
