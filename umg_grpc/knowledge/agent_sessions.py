@@ -44,7 +44,11 @@ class Session(NamedTuple):
 
 
 class _User(Struct):
+    """Form of `metadata.user_id` in newer versions of Claude Code."""
+
     session_id: str = ""
+    device_id: str = ""
+    account_uuid: str = ""
 
 
 def session_of(headers: Mapping[str, str], *, prompt_cache_key: str = "", user: str = "") -> Session | None:
@@ -53,6 +57,18 @@ def session_of(headers: Mapping[str, str], *, prompt_cache_key: str = "", user: 
     """
     named = _first(headers, SESSION_HEADERS) or _usable(prompt_cache_key) or _usable(_session_in(user))
     return Session(named, _first(headers, AGENT_HEADERS)) if named else None
+
+
+def end_user_of(user: str) -> str:
+    """Return the end user in an id that a client sent (`user`), without the session that some agents add to it."""
+    if user.startswith("{"):
+        try:
+            found = msgspec.json.decode(user, type=_User)
+        except (ValueError, RecursionError):
+            return user
+        return found.account_uuid or found.device_id or user
+    older = _OLDER_USER.fullmatch(user)
+    return user if older is None else user[: -len("_session_") - len(older[1])]
 
 
 def _first(headers: Mapping[str, str], names: tuple[str, ...]) -> str:

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -21,6 +21,7 @@ from umg_grpc.base.time_units import time_of
 from umg_grpc.store.budget_accounts import Charge, LeaseId, lock_accounts, settle
 from umg_grpc.store.database import Store, repeated
 from umg_grpc.store.database_constants import SQLITE_KIND
+from umg_grpc.store.end_user_usage import EndUserCall, end_user_upserts
 from umg_grpc.store.insert_statements import in_one_statement, rows_of
 from umg_grpc.store.repeated_background_tasks import reason_of
 from umg_grpc.store.row_upserts import batches
@@ -49,6 +50,12 @@ MAX_FOUND = 100
 MAX_TEXT_CHARACTERS = 300
 MAX_DROPPED = 100
 JSON_NULL = msgspec.Raw(b"null")
+END_USER_COLUMNS = (
+    *("start_micros", "end_user", "key_id", "status"),
+    *("input_tokens", "cache_read_tokens", "cache_write_tokens", "long_cache_write_tokens", "audio_input_tokens"),
+    *("image_input_tokens", "output_tokens", "reasoning_tokens", "audio_output_tokens", "micro_credits"),
+)
+"""Columns from which the totals of end users are made: in them, each token is counted once."""
 
 logger = LazyLogger(__name__)
 
@@ -158,6 +165,8 @@ class UsageRecord(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     audio_seconds: int = 0
     budgets: list[tuple[str, int]] = []
     """Further budgets to which the cost is charged: account, and start of its period. Not stored in the database."""
+    end_user: str = ""
+    """Id of the end user that the caller sent, without the session that some programs add; "" for none."""
 
     @property
     def start_time(self) -> datetime:
@@ -177,6 +186,7 @@ _ABSENT = ("budget_period", "budget_holder", "budgets")  # from the database
 RECORD_COLUMNS = tuple(name for name in _FIELDS if name not in _ABSENT)
 _ID, _START, _STATUS = (RECORD_COLUMNS.index(name) for name in ("record_id", "start_micros", "status"))
 _GROUP_PLACES = itemgetter(*(RECORD_COLUMNS.index(name) for name in OF_KEY_AND_AGENT))
+_END_USER_PLACES = itemgetter(*(RECORD_COLUMNS.index(name) for name in END_USER_COLUMNS))
 _SUM_PLACES = itemgetter(*(RECORD_COLUMNS.index(name) for name in SUM_COLUMNS))
 _KEY, _COST, _PERIOD, _HOLDER, _BUDGETS, _DETAILS = (
     _FIELDS.index(name) for name in ("key_id", "micro_credits", *_ABSENT, "details")
@@ -332,7 +342,7 @@ async def insert_rows(session: AsyncSession, rows: list[Row]) -> list[Row]:
     inserted = {*(await connection.exec_driver_sql(statement, parameters)).scalars()}
     rows = [row for row in rows if row[_ID] in inserted]
     if rows:
-        await connection.exec_driver_sql(*in_one_statement([*upserts_of(dialect, _sums_of(rows))]))
+        await connection.exec_driver_sql(*in_one_statement([*_totals_of(dialect, rows)]))
     return rows
 
 
@@ -352,9 +362,28 @@ def _insert_in_sqlite(rows: Sequence[Row], connection: sqlite3.Connection) -> li
         connection.execute("ROLLBACK TO new_records")
         rows = [row for row in rows if connection.execute(_INSERT_ONE, row).rowcount]
     connection.execute("RELEASE new_records")
-    for statement, parameters in upserts_of(SQLITE_KIND, _sums_of(rows)):
+    for statement, parameters in _totals_of(SQLITE_KIND, rows):
         connection.execute(statement, parameters)
     return [*rows]
+
+
+def _totals_of(dialect: str, rows: Sequence[Row]) -> Iterator[tuple[str, tuple[object, ...]]]:
+    """Yield the statements that add rows to all totals."""
+    yield from upserts_of(dialect, _sums_of(rows))
+    yield from end_user_upserts(dialect, _calls_of_end_users(rows))
+
+
+def _calls_of_end_users(rows: Iterable[Row]) -> Iterable[EndUserCall]:
+    for row in rows:
+        start, end_user, key_id, status, *amounts = _END_USER_PLACES(row)
+        if end_user:
+            *inputs, output, reasoning, audio, micro_credits = amounts
+            yield EndUserCall(
+                start,
+                end_user,
+                key_id,
+                (1, int(status != "OK"), sum(inputs), output + reasoning + audio, micro_credits),
+            )
 
 
 def _sums_of(rows: Iterable[Row]) -> Iterable[tuple[CallGroup, Amounts]]:

@@ -8,6 +8,7 @@ from sqlalchemy import ColumnElement, delete, func, select, tuple_
 from umg_grpc.base.time_units import time_of
 from umg_grpc.store.database import Store
 from umg_grpc.store.database_constants import SQLITE_KIND
+from umg_grpc.store.end_user_usage import sweep_end_users
 from umg_grpc.store.usage_partitions import (
     DAY_MICROS,
     DAYS_AHEAD,
@@ -16,7 +17,7 @@ from umg_grpc.store.usage_partitions import (
     days_of_partitions,
     drop_partition,
 )
-from umg_grpc.store.usage_tables import TOTAL_TABLES, UsageRow
+from umg_grpc.store.usage_tables import DAY_BUCKET, TOTAL_TABLES, UsageRow
 from umg_grpc.store.usage_totals import start_of
 
 SWEEP_ROWS = 1000  # deleted in one transaction, since other writers wait for it
@@ -69,6 +70,7 @@ async def sweep_usage(store: Store, ttl: int, max_bytes: int | None, totals_ttl:
         bound = start_of(totals.bucket, now - kept * 10**6 - TOTALS_MARGIN_MICROS)
         async with store.write() as session:
             await session.execute(delete(totals.table).where(totals.table.c.start_micros < bound))
+    await sweep_end_users(store, start_of(DAY_BUCKET, now - totals_ttl * 10**6 - TOTALS_MARGIN_MICROS))
     return Swept(deleted_early, time_of(oldest_to_keep))
 
 

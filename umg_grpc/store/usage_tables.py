@@ -60,6 +60,7 @@ class _RecordColumns(Base):
     agent: Mapped[str] = mapped_column(NAME_TYPE, server_default=text("''"))
     characters: Mapped[int] = mapped_column(BigInteger, server_default="0")
     audio_seconds: Mapped[int] = mapped_column(BigInteger, server_default="0")
+    end_user: Mapped[str] = mapped_column(NAME_TYPE, server_default=text("''"))
 
 
 class UsageRow(_RecordColumns):
@@ -148,3 +149,15 @@ TOTAL_TABLES = (
 """All tables of totals, in the order in which a transaction writes them. A further column of a group is a name in the
 lists above, and a migration. The tables without the key are small however many keys there are.
 """
+END_USER_SUMS = ("requests", "failed", "input_tokens", "output_tokens", "micro_credits")
+END_USER_DAYS = Table(
+    "end_user_days",
+    Base.metadata,
+    Column("start_micros", BigInteger, primary_key=True, autoincrement=False),
+    Column("end_user", NAME_TYPE, primary_key=True),
+    Column("key_id", ID_TYPE, primary_key=True),
+    *(Column(name, BigInteger, nullable=False) for name in END_USER_SUMS),
+    Index("ix_end_user_days_key_id", "key_id", "start_micros"),
+    info={"postgresql": {"with": {"fillfactor": 70}}},
+)
+"""Table of the usage of end users (`end_user_usage.py`) by day and key."""

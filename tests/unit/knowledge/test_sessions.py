@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from umg_grpc.knowledge.agent_sessions import MAX_CHARACTERS, SESSION_HEADER_ROWS, Session, session_of
+from umg_grpc.knowledge.agent_sessions import MAX_CHARACTERS, SESSION_HEADER_ROWS, Session, end_user_of, session_of
 
 
 @dataclass(frozen=True)
@@ -52,3 +52,19 @@ def test_each_header_has_a_lower_case_name_and_a_source() -> None:
         row.header == row.header.lower() and row.client and row.source and row.as_of for row in SESSION_HEADER_ROWS
     )
     assert len({row.header for row in SESSION_HEADER_ROWS}) == len(SESSION_HEADER_ROWS)
+
+
+@pytest.mark.parametrize(
+    ("user", "expected"),
+    [
+        ("ada@example.com", "ada@example.com"),
+        (OLDER, "user_0f0f_account_1-2"),
+        (CLAUDE, "d"),
+        ('{"device_id":"d","account_uuid":"a","session_id":"s"}', "a"),
+        ('{"session_id":"s"}', '{"session_id":"s"}'),
+        ("{not JSON", "{not JSON"),
+        ("", ""),
+    ],
+)
+def test_an_end_user_is_the_id_without_the_session_of_an_agent(user: str, expected: str) -> None:
+    assert end_user_of(user) == expected

@@ -155,12 +155,12 @@ REFUSED = [
             "UpdateKey",
             pb.UpdateKeyRequest(key_id="refused", update_mask=FieldMask(paths=[name]), settings=settings),
             "INVALID_FIELD",
-            f"settings.{name}",
+            f"settings.{field}",
         )
-        for name, value, settings in (
-            ("operations", 0, pb.KeySettings(operations=[0])),
-            ("operations", 99, pb.KeySettings(operations=[99])),
-            ("budget_period", 99, pb.KeySettings(budget_period=99)),
+        for name, field, value, settings in (
+            ("operations", "operations[0]", 0, pb.KeySettings(operations=[0])),
+            ("operations", "operations[0]", 99, pb.KeySettings(operations=[99])),
+            ("budget_period", "budget_period", 99, pb.KeySettings(budget_period=99)),
         )
     ),
     Refused("a long overlap", "RotateKey", pb.RotateKeyRequest(key_id="refused", overlap=Duration(seconds=31 * 86400)), "INVALID_FIELD", "overlap"),

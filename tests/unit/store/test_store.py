@@ -99,6 +99,7 @@ async def test_the_migrations_make_exactly_the_tables_of_the_code(database: Data
 ADDED = (
     *(
         "accounts",
+        "end_user_days",
         "api_key_changes",
         "responses",
         "reasoning",

@@ -85,6 +85,8 @@ class CallFacts(msgspec.Struct, eq=False):
     """Arrival of the call, on the clock of `time.perf_counter`."""
     ended_attempts: list[AttemptRecord] = []
     model: str = ""
+    end_user: str = ""
+    """Id of the end user that the caller sent; "" for none."""
     channel: str = ""
     """Name of the channel of the current attempt; "" before the first one."""
     upstream_status: int = 0

@@ -26,6 +26,7 @@ from umg_grpc.service.pipeline.in_flight_usage_record import UsageInFlight
 from umg_grpc.service.pipeline.limits_and_budget import acquire_limits, reserve_budget
 from umg_grpc.service.pipeline.maximum_call_cost import highest_bound
 from umg_grpc.service.pipeline.rate_limit_token_estimates import estimate_tokens
+from umg_grpc.service.pipeline.requested_end_user import requested_end_user
 from umg_grpc.service.pipeline.schema_validation import check
 from umg_grpc.service.pipeline.step_order import (
     ATTEMPTS,
@@ -215,7 +216,7 @@ class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, Admitte
     def _reserve(self, admitted: AdmittedT) -> Awaitable[None] | None:
         if admitted.access.has_budget:
             return self._reserve_cost(admitted)
-        admitted.call.charges.prices = admitted.model.prices
+        self._admit(admitted)
         return None
 
     async def _reserve_cost(self, admitted: AdmittedT) -> None:
@@ -227,7 +228,12 @@ class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, Admitte
         )
         if (reserved := await reserve_budget(call, usage, bound.least, bound.most)) is not None:
             call.charges.output_limit = bound.affordable_tokens(reserved)
-        call.charges.prices = admitted.model.prices
+        self._admit(admitted)
+
+    def _admit(self, admitted: AdmittedT) -> None:
+        """Note the facts of a call that has a usage record from now on."""
+        admitted.call.charges.prices = admitted.model.prices
+        admitted.call.facts.end_user = requested_end_user(admitted.request)
 
     def _whole_request(self, admitted: AdmittedT) -> DecodedRequest[RequestT]:
         return DecodedRequest(admitted.request, admitted.notes)

@@ -139,6 +139,7 @@ def settle_usage(log: UsageLog | None, call: Call, seconds: float, failure: UmgE
     if record is None:
         record = _new_record(log, call)
     record.model, record.channel, record.attempts = facts.model, facts.channel, facts.attempts
+    record.end_user = facts.end_user
     record.duration_micros = int(seconds * 1e6)
     record.status, record.reason, message = "OK", "", ""
     if failure is not None:
@@ -221,6 +222,7 @@ def _new_record(log: UsageLog, call: Call) -> UsageRecord:
         agent=call.agent,
         model=facts.model[:MAX_NAME_CHARACTERS],
         channel=facts.channel[:MAX_NAME_CHARACTERS],
+        end_user=facts.end_user[:MAX_NAME_CHARACTERS],
         start_micros=int((log.clock.now() - elapsed) * 1e6),
         duration_micros=int(elapsed * 1e6),
         status=KILLED_STATUS,
