@@ -23,6 +23,7 @@ from http_facade.path_router import PathRouter
 from http_facade.routes import Route, error_format
 from http_facade.server.client_connections import ServerConnection
 from umg_grpc.base.errors import UmgError, overloaded
+from umg_grpc.base.refused_request import RefusedRequest
 from umg_grpc.base.request_ids import request_id_of
 from umg_grpc.base.response_memory_reservation import CALL_MEMORY, CallMemory
 from umg_grpc.v1 import pb, rpc
@@ -95,6 +96,8 @@ class Dispatcher:
             memory.release()
             if exchange.admitted:
                 self._settings.load_shedder.leave()
+            if exchange.refusal is not None and route is not None and not exchange.is_called:
+                self._note_refused(exchange, route, exchange.refusal)
             if not exchange.rejected and not (exchange.is_called and self._settings.calls_are_logged):
                 self._log(exchange, route, status)
 
@@ -143,6 +146,13 @@ class Dispatcher:
             **self._key_fields(exchange.request, route),
         )
 
+    def _note_refused(self, exchange: HttpExchange, route: Route, error: UmgError) -> None:
+        if route.needs_key and route.format != "admin" and error.reason != pb.ERROR_REASON_CANCELLED:
+            address, seconds = exchange.request.remote or "", time.monotonic() - exchange.began_at
+            model = exchange.model or exchange.deployment
+            ids = (exchange.request_id, error, exchange.authorization or "")
+            self._settings.note_refused(RefusedRequest(route.format, *ids, address, model, seconds))
+
     def _key_fields(self, request: web.BaseRequest, route: Route | None) -> Mapping[str, str]:
         if route is None or not route.needs_key:
             return {}
@@ -178,7 +188,7 @@ def _make_error_response(failure: Exception, exchange: HttpExchange, route: Rout
     if writer == CONNECT_PROTOCOL and is_grpc_web(request.headers.get(hdrs.CONTENT_TYPE, "")):
         writer = GRPC_WEB
     error = explain(failure, exchange, face)
-    exchange.failure = error.name
+    exchange.failure, exchange.refusal = error.name, error
     response = error_response(error, writer)
     if isinstance(failure, grpc.aio.AioRpcError):
         for name, value in response_headers(failure.trailing_metadata()).items():

@@ -11,6 +11,7 @@ from http_facade.exchange.caller_credentials import credentials
 from http_facade.exchange.early_acknowledgement import acknowledge
 from http_facade.exchange.http_exchange import TIMEOUT_FIELD, TRACEPARENT_FIELD, HttpExchange, KnownHeaders
 from umg_grpc.base.grpc_status import has_status_of
+from umg_grpc.base.refused_request import PEER_HEADER
 from umg_grpc.knowledge.agent_detection import AGENT_HEADER, agent_of
 from umg_grpc.knowledge.agent_sessions import AGENT_HEADERS, MAX_CHARACTERS, SESSION_HEADERS
 from umg_grpc.knowledge.vendor_client_headers import HEADER_FACES, RESPONSE_HEADERS, request_names
@@ -240,7 +241,7 @@ async def check_key(models: "rpc.ModelServiceAsyncStub", exchange: HttpExchange,
     that may not list models is accepted. The service logs a rejected request; a request with a valid key is logged
     later.
     """
-    pairs = metadata(exchange, face, key_only=True)
+    pairs = [*metadata(exchange, face, key_only=True), (PEER_HEADER, exchange.request.remote or "unknown")]
     exchange.is_called = exchange.is_key_checked = True
     try:
         await models.ListModels(pb.ListModelsRequest(page_size=1), metadata=pairs)

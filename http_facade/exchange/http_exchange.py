@@ -12,6 +12,7 @@ from multidict import istr
 
 from http_facade.exchange.cors import CorsRules
 from http_facade.exchange.server_settings import Settings
+from umg_grpc.base.errors import UmgError
 from umg_grpc.base.trace_context import PARENT_HEADER, STATE_HEADER, TraceContext, read_trace_context
 from umg_grpc.wire import TEXT_FACES
 from umg_grpc.wire.core.gateway_headers import TIMEOUT_HEADER, timeout_seconds
@@ -95,6 +96,7 @@ class HttpExchange(msgspec.Struct, eq=False):
     is_key_checked: bool = False  # whether the service has checked its key, apart from the call
     may_retry: bool = True  # whether its failure may be followed by the same request, without double costs
     failure: str | None = None  # name of the reason, for the access log
+    refusal: UmgError | None = None  # error that its caller got
     is_body_unread: bool = False  # whether a part of its body was left unread: its connection is not reused
 
     @property

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from http_facade.exchange.readiness_response import Readiness
 from umg_grpc.base.errors import UmgError
+from umg_grpc.base.refused_request import RefusedRequest
 from umg_grpc.wire.core.stream_memory_limits import StreamMemory
 
 
@@ -95,6 +96,8 @@ class Settings:
     """Returns the holder of a key that `find_key` has returned; None if it has to be found again."""
     key_fields: Callable[[str], Mapping[str, str]] = lambda _: {}
     """Returns the fields by which a log line names the key of an `authorization`; none for an unknown key."""
+    note_refused: Callable[[RefusedRequest], None] = lambda _: None
+    """Notes a request that was refused before the service was called for it, for the records of calls."""
     budget: StreamMemory = field(default_factory=StreamMemory)
     """Memory budget of the streams in flight for the text that their last events repeat."""
     turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))

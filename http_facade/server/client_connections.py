@@ -20,6 +20,7 @@ from http_facade.exchange.server_settings import Settings
 from http_facade.routes import DEFAULT_FORMAT, error_format
 from http_facade.server.request_framing import RequestFraming, split_request
 from umg_grpc.base.errors import UmgError, shutting_down
+from umg_grpc.base.refused_request import RefusedRequest
 from umg_grpc.base.request_ids import request_id_of
 from umg_grpc.v1 import pb
 
@@ -254,6 +255,7 @@ class ServerConnection(asyncio.Protocol):
         if call is None or transport is None or transport.is_closing() or self._write_timeout is not None:
             return False
         error = self.settings.load_shedder.refusal()
+        self.settings.note_refused(RefusedRequest(call.error_format, call.request_id, error))
         if call.request_id or cors.enabled:
             headers: dict[str, str] = {hdrs.ORIGIN: call.origin} if call.origin else {}
             self._send_error(error, call.error_format, call.request_id or request_id_of(), headers, close=False)

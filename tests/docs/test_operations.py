@@ -201,7 +201,7 @@ def test_every_field_of_a_failure_in_the_log_is_on_the_page() -> None:
     assert fields_of_log.keys() <= set(quoted(section(OPERATING, "Failures of providers")))
 
 
-INTERNAL = {"x-umg-face"}
+INTERNAL = {"x-umg-face", "x-umg-peer"}
 """Headers with which our own facade calls the service."""
 
 

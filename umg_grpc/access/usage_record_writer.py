@@ -18,6 +18,7 @@ from pathlib import Path
 from sqlalchemy.exc import SQLAlchemyError
 
 from umg_grpc.access.budget_reservations import Budgets
+from umg_grpc.access.refused_call_log import RefusedCallLog
 from umg_grpc.base.lazy_logger import LazyLogger
 from umg_grpc.config.config_values import UsageRetention
 from umg_grpc.store import Store
@@ -99,6 +100,8 @@ class UsageLog:
         """Clock of the database, for the times of the records."""
         self.new_ids = map(f"{self._prefix}-{{:012x}}".format, count())
         """Ids for records, unique among all processes, in ascending order."""
+        self.refused = RefusedCallLog(store, self.new_ids)
+        """Log of the calls that are refused before their admission, which have no usage."""
         self._completed = list[tuple[bytes, int]]()  # records that are not in the journal yet, with their slots
         self._writing = list[tuple[bytes, int]]()  # that are being inserted without the journal
         self._memory_bytes = 0
@@ -122,6 +125,7 @@ class UsageLog:
         self._sweeper = Background("sweeping usage records", self._sweep, every=self._sweep_seconds)
         self._mover = Background("moving usage records of earlier versions", self._move, every=MOVE_SECONDS)
         self._writer.wake()
+        self.refused.start()
         self.budgets.start()
 
     async def aclose(self) -> None:
@@ -131,6 +135,7 @@ class UsageLog:
         for background in backgrounds:
             if background is not None:
                 await background.aclose(CLOSE_SECONDS)
+        await self.refused.aclose(CLOSE_SECONDS)
         await self.budgets.aclose(CLOSE_SECONDS)
         while self._append_completed():
             pass
@@ -262,6 +267,7 @@ class UsageLog:
             return
         retention = self._retention
         swept = await sweep_usage(self._store, retention.ttl, retention.max_bytes, retention.totals_ttl)
+        await self.refused.delete_before(int((self.clock.now() - retention.ttl) * 1e6))
         if swept.deleted_early:
             logger.warning(
                 "usage records were deleted before `usage.ttl`, since they exceed `usage.max_bytes`",

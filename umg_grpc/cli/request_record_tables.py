@@ -97,7 +97,7 @@ def print_records(records: Sequence[pb.RequestRecord], names: Mapping[str, str],
 
 
 def _print_objects(records: Sequence[pb.RequestRecord], form: Form) -> None:
-    columns = [*CSV_COLUMNS, *counts_of(()), "micro_credits"]
+    columns = [*CSV_COLUMNS, *counts_of(()), "micro_credits", "refused_calls"]
     print_objects(map(_csv_row if form is Form.CSV else to_json, records), columns, form)
 
 
@@ -134,6 +134,8 @@ async def _records(admin: AdminClient, request: pb.ListRequestRecordsRequest, li
 
 
 async def _key_text(admin: AdminClient, key_id: str) -> str:
+    if not key_id:  # which would be the calling key
+        return "unknown"
     with suppress(UmgError, CommandError):
         key = (await admin.call(pb.GetKeyRequest(key_id=key_id), pb.GetKeyResponse)).key
         return f"{key.settings.name} ({key.prefix}…, {key.key_id})"
@@ -151,7 +153,7 @@ def _lines(record: pb.RequestRecord, key: str) -> Iterator[tuple[str, str]]:
     if record.HasField("first_byte_duration"):
         yield "ms to first output", _ms(record.first_byte_duration)
     yield "key", key
-    yield "method", record.method
+    yield "method", record.method or "none: the HTTP server refused the call"
     yield "face", record.face
     yield "agent", record.agent or "unknown"
     yield "operation", OPERATION_NAMES.get(record.operation, "none")
@@ -176,6 +178,14 @@ def _lines(record: pb.RequestRecord, key: str) -> Iterator[tuple[str, str]]:
     yield "credits", credits_text(record.micro_credits)
     if record.prices:
         yield "prices", charged_text(record)
+    yield from _refused_lines(record)
+
+
+def _refused_lines(record: pb.RequestRecord) -> Iterator[tuple[str, str]]:
+    if record.refused_calls:
+        yield "refused", "before its admission, without usage and cost"
+    if record.refused_calls > 1:
+        yield "refused calls", f"{record.refused_calls}, of which only this one has a record"
 
 
 def charged_text(record: pb.RequestRecord) -> str:
@@ -197,7 +207,8 @@ def _table_row(record: pb.RequestRecord, names: Mapping[str, str]) -> tuple[str,
 def _csv_row(record: pb.RequestRecord) -> dict[str, object]:
     members = {**to_json(record), "attempts": len(record.attempts)}
     known = {name: members[name] for name in CSV_COLUMNS}
-    return {**known, **counts_of(record.quantities), "micro_credits": record.micro_credits}
+    sums = {"micro_credits": record.micro_credits, "refused_calls": record.refused_calls}
+    return {**known, **counts_of(record.quantities), **sums}
 
 
 def attempt_row(record: pb.RequestRecord, attempt: pb.RequestAttempt) -> tuple[str, ...]:

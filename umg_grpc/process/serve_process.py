@@ -237,6 +237,7 @@ def _app(
         find_key=service.authenticator.find if service is not None else lambda _: None,
         valid_caller=service.authenticator.valid_caller if service is not None else lambda _: None,
         key_fields=service.key_fields if service is not None else lambda _: {},
+        note_refused=service.note_refused if service is not None else lambda _: None,
         load_shedder=load_shedder,
         connections=connections,
         head_seconds=config.overload.head,

@@ -13,6 +13,7 @@ from umg_grpc.access.authentication import Authenticator
 from umg_grpc.access.multi_worker_limit_rejection import check_models
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.inprocess_channel import InProcessChannel, InProcessServer
+from umg_grpc.base.refused_request import RefusedRequest
 from umg_grpc.config import Config
 from umg_grpc.config.config_comparison import Changes, changes
 from umg_grpc.config.config_hash import config_hash
@@ -48,6 +49,7 @@ from umg_grpc.service.pipeline.call_interceptor import CallInterceptor
 from umg_grpc.service.pipeline.call_log import CallLog
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.pipeline.early_response_headers import SlowStarts
+from umg_grpc.service.pipeline.refused_call_records import record_http_refusal
 from umg_grpc.service.resilience.channel_protection import Resilience
 from umg_grpc.service.resilience.learned_quirk_sharing import LearnedQuirkTable
 from umg_grpc.service.resilience.learned_quirks import LearnedQuirks
@@ -194,6 +196,12 @@ class Service:
         scheme, _, secret = authorization.partition(" ")
         found = self.authenticator.reference(secret.strip()) if scheme.lower() == "bearer" else None
         return {} if found is None else {"key": found.key_id, "key_prefix": found.prefix}
+
+    def note_refused(self, request: RefusedRequest) -> None:
+        """Record a request that the HTTP server refused, unless the operator disabled usage records."""
+        if self._usage is not None:
+            key_id = self.key_fields(request.authorization).get("key", "")
+            record_http_refusal(self._usage.refused, request, key_id)
 
     def check(self, config: Config) -> None:
         """Raise UmgError(INVALID_FIELD) for a config with limits that this process would count alone."""

@@ -91,6 +91,34 @@ class EarlierUsageRow(_RecordColumns):
     record_id: Mapped[str] = mapped_column(ID_TYPE, primary_key=True, sort_order=-1)
 
 
+class RefusedCallRow(Base):
+    """Table of records of calls that were refused before their admission. They are in no total and in no budget."""
+
+    __tablename__ = "refused_calls"
+    __table_args__ = (
+        Index("ix_refused_calls_start_micros", "start_micros"),
+        Index("ix_refused_calls_request_id", "request_id"),
+    )
+
+    start_micros: Mapped[int] = mapped_column(BigInteger)
+    record_id: Mapped[str] = mapped_column(ID_TYPE, primary_key=True)
+    request_id: Mapped[str] = mapped_column(NAME_TYPE)
+    key_id: Mapped[str] = mapped_column(ID_TYPE)
+    operation: Mapped[str] = mapped_column(NAME_TYPE)
+    method: Mapped[str] = mapped_column(NAME_TYPE)
+    face: Mapped[str] = mapped_column(NAME_TYPE)
+    agent: Mapped[str] = mapped_column(NAME_TYPE)
+    model: Mapped[str] = mapped_column(NAME_TYPE)
+    channel: Mapped[str] = mapped_column(NAME_TYPE)
+    """Always "", by which filters of channels select no refused call."""
+    duration_micros: Mapped[int] = mapped_column(BigInteger)
+    status: Mapped[str] = mapped_column(NAME_TYPE)
+    reason: Mapped[str] = mapped_column(NAME_TYPE)
+    message: Mapped[str] = mapped_column(Text)
+    calls: Mapped[int] = mapped_column(BigInteger)
+    """Number of calls that the record counts."""
+
+
 @dataclass(frozen=True)
 class Totals:
     """Table of totals: for each group of calls with the same values in some columns, the sums of their records."""

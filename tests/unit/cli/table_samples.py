@@ -141,7 +141,18 @@ def records() -> list[pb.RequestRecord]:
         ],
         micro_credits=1_204_310,
     )
-    return [failed, succeeded]
+    refused = pb.RequestRecord(
+        request_id="req_00000000000000000000000000000401",
+        face="chat",
+        model="=HYPERLINK(1)",
+        start_time=time(timedelta(hours=4)),
+        duration=duration(0.3),
+        status="UNAUTHENTICATED",
+        reason=pb.ERROR_REASON_INVALID_KEY,
+        message="the API key is not valid",
+        refused_calls=501,
+    )
+    return [failed, succeeded, refused]
 
 
 def usage(form: Form) -> None:
@@ -261,6 +272,7 @@ TABLE_SAMPLES = [
     TableSample("usage_of_days", "usage", usage_of_days),
     TableSample("requests", "requests list", lambda form: print_records(records(), {KEY_IDS[0]: "bootstrap"}, form)),
     TableSample("request", "requests show", lambda form: print_record(records()[0], KEY_IDS[1], form)),
+    TableSample("refused_request", "requests show", lambda form: print_record(records()[2], "none", form)),
     TableSample("models", "models", models),
     TableSample("routes", "models", routes),
     TableSample("restrictions", "models", restrictions),

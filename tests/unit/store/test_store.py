@@ -108,7 +108,7 @@ ADDED = (
         "budget_accounts",
         "budget_leases",
     ),
-    *("media_tasks", "task_callbacks", "learned_quirks", "stored_prompts", "call_records"),
+    *("media_tasks", "task_callbacks", "learned_quirks", "stored_prompts", "call_records", "refused_calls"),
     *("usage_minutes", "usage_hours", "usage_days", "usage_months"),
     *("usage_key_hours", "usage_key_days", "usage_key_months"),
     *("usage_agent_hours", "usage_agent_days", "usage_agent_months"),

@@ -13,6 +13,7 @@ from umg_grpc.base.micro_credits import MICRO_CREDITS
 from umg_grpc.base.request_ids import request_id_of
 from umg_grpc.base.trace_context import OUTGOING_TRACE, PARENT_HEADER, STATE_HEADER, read_trace_context
 from umg_grpc.service.pipeline.call_state import CURRENT_CALL, FACE_HEADER, Arrival, Call
+from umg_grpc.service.pipeline.refused_call_records import record_refusal
 from umg_grpc.service.pipeline.usage_recording import settle_usage
 from umg_grpc.service.resilience.load_shedding import REFUSAL_CAUSES
 from umg_grpc.service.service_metrics import Metrics
@@ -126,7 +127,7 @@ class CallLog:
         seconds = time.perf_counter() - facts.began_at
         if charges.load_shedder is not None:
             charges.load_shedder.leave()
-        settle_usage(self._usage, call, seconds, failure)
+        self._record(call, seconds, failure)
         usage = facts.usage  # with that of failed attempts
         for admission in charges.admissions:
             if usage is not None:
@@ -175,6 +176,12 @@ class CallLog:
         if failure is not None:
             line.describe(failure)
         self._write(line)
+
+    def _record(self, call: Call, seconds: float, failure: UmgError | None) -> None:
+        if call.charges.prices is not None:
+            settle_usage(self._usage, call, seconds, failure)
+        elif failure is not None and self._usage is not None:
+            record_refusal(self._usage.refused, call, seconds, failure)
 
 
 def _span_attributes(call: Call) -> dict[str, Attribute | None]:

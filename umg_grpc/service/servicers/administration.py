@@ -16,6 +16,7 @@ from umg_grpc.service.servicers.call_record_report import RequestReport
 from umg_grpc.service.servicers.key_administration import KeyAdministration
 from umg_grpc.service.servicers.usage_report import UsageReport
 from umg_grpc.store import Store
+from umg_grpc.store.refused_call_table import RefusedCalls
 from umg_grpc.store.usage_record_table import UsageRecords
 from umg_grpc.v1 import pb
 
@@ -40,7 +41,7 @@ class Administration:
         self._check, self._channels = check, channels
         self._keys = KeyAdministration(store, refuses_limits=refuses_limits)
         self._usage = UsageReport(UsageRecords(store), store.clock)
-        self._records = RequestReport(UsageRecords(store), store.clock)
+        self._records = RequestReport(UsageRecords(store), RefusedCalls(store), store.clock)
 
     async def CreateKey(self, request: pb.CreateKeyRequest, context: Context) -> pb.CreateKeyResponse:
         self._check(request)

@@ -17,7 +17,8 @@ from umg_grpc.service.servicers.timestamps import timestamp
 from umg_grpc.service.servicers.usage_filters import Position, position_of, selected
 from umg_grpc.service.servicers.usage_report import quantities
 from umg_grpc.store.database_time import Clock, utc_of
-from umg_grpc.store.usage_record_table import AttemptRecord, CallDetails, UsageRecord, UsageRecords
+from umg_grpc.store.refused_call_table import RefusedCall, RefusedCalls
+from umg_grpc.store.usage_record_table import MAX_FOUND, AttemptRecord, CallDetails, UsageRecord, UsageRecords
 from umg_grpc.store.usage_sum_queries import FOREVER_MICROS
 from umg_grpc.v1 import pb
 from umg_grpc.wire.administration_api_json import MODEL_OPERATION_VALUES
@@ -38,23 +39,25 @@ class _RecordPosition(Position, array_like=True):
 class RequestReport:
     """Reader of the records of calls: one by its request id, or a list page by page."""
 
-    def __init__(self, records: UsageRecords, clock: Clock) -> None:
+    def __init__(self, records: UsageRecords, refused: RefusedCalls, clock: Clock) -> None:
         self._records = records
+        self._refused = refused
         self._clock = clock
 
     @converted_errors()
     async def get(self, request: pb.GetRequestRecordRequest, caller: Caller) -> pb.GetRequestRecordResponse:
         """Return the records with a request id that the caller may read. Raise UmgError(OBJECT_NOT_FOUND) for none."""
-        found = await self._records.find(request.request_id)
+        admitted = [RefusedCall(record, 0) for record in await self._records.find(request.request_id)]
+        found = sorted([*admitted, *await self._refused.find(request.request_id)], key=_place)[-MAX_FOUND:]
         if ADMIN_SCOPE not in caller.scopes:
-            found = [record for record in found if record.key_id == caller.key_id]
+            found = [each for each in found if each.record.key_id == caller.key_id]
         if not found:
             message = (
-                f"there is no record of {echo(request.request_id)}: it was never admitted, ended less than two seconds"
-                " ago, is older than `usage.ttl` of the config, or is of another key"
+                f"there is no record of {echo(request.request_id)}: it ended less than two seconds ago, is older than"
+                " `usage.ttl` of the config, is of another key, or was refused after many others in its minute"
             )
             raise UmgError(pb.ERROR_REASON_OBJECT_NOT_FOUND, message, id=request.request_id[:100])
-        newest, *earlier = [_message(record, caller) for record in reversed(found)]
+        newest, *earlier = [_message(each, caller) for each in reversed(found)]
         return pb.GetRequestRecordResponse(record=newest, earlier_records=earlier)
 
     @converted_errors()
@@ -65,21 +68,29 @@ class RequestReport:
             position = position_of(request.page_token, _RecordPosition)
             calls, after = position.apply_to(calls), (position.start, position.record_id)
         size = request.page_size if request.HasField("page_size") else PAGE_SIZE
-        found = await self._records.page(calls, after, size + 1)
-        response = pb.ListRequestRecordsResponse(records=[_message(record, caller) for record in found[:size]])
+        admitted = [RefusedCall(record, 0) for record in await self._records.page(calls, after, size + 1)]
+        refused = await self._refused.page(calls, after, size + 1)
+        found = sorted([*admitted, *refused], key=_place, reverse=True)
+        response = pb.ListRequestRecordsResponse(records=[_message(each, caller) for each in found[:size]])
         if len(found) > size:
-            since, until, last = micros_of(calls.since), micros_of(calls.until or calls.since), found[size - 1]
+            since, until, last = micros_of(calls.since), micros_of(calls.until or calls.since), found[size - 1].record
             response.next_page_token = _RecordPosition(since, until, last.start_micros, last.record_id).token()
         return response
 
 
-def _message(record: UsageRecord, caller: Caller) -> pb.RequestRecord:
+def _place(each: RefusedCall) -> tuple[int, str]:
+    return each.record.start_micros, each.record.record_id
+
+
+def _message(each: RefusedCall, caller: Caller) -> pb.RequestRecord:
+    """Return a record as a message. `each`: with the number of refused calls, 0 for an admitted call."""
+    record = each.record
     details, is_admin = record.details or NO_DETAILS, ADMIN_SCOPE in caller.scopes
     message = pb.RequestRecord(
         request_id=record.request_id,
         key_id=record.key_id,
         operation=MODEL_OPERATION_VALUES.get(record.operation, pb.MODEL_OPERATION_UNSPECIFIED),
-        method=SCHEMA_PACKAGE + record.method,
+        method=SCHEMA_PACKAGE + record.method if record.method else "",
         face=record.face,
         model=record.model,
         streamed="/Stream" in record.method,
@@ -106,6 +117,7 @@ def _message(record: UsageRecord, caller: Caller) -> pb.RequestRecord:
         task_id=details.task_id or None,
         guard_decisions=details.guards,
         guard_annotations=details.guard_notes if is_admin else {},
+        refused_calls=each.calls,
     )
     if details.first_output_micros is not None:
         message.first_byte_duration.CopyFrom(_duration(details.first_output_micros))

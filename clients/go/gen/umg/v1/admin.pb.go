@@ -365,8 +365,10 @@ type Key struct {
 	// End of the overlap of the last `RotateKey`, exclusive: from then on the secret before it fails with UNAUTHENTICATED.
 	// Unset unless the key was rotated.
 	PreviousExpireTime *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=previous_expire_time,json=previousExpireTime,proto3" json:"previous_expire_time,omitempty"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// State of each of `settings.budgets` in its present period, in their order.
+	Balances      []*BudgetBalance `protobuf:"bytes,11,rep,name=balances,proto3" json:"balances,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Key) Reset() {
@@ -469,6 +471,13 @@ func (x *Key) GetPreviousExpireTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Key) GetBalances() []*BudgetBalance {
+	if x != nil {
+		return x.Balances
+	}
+	return nil
+}
+
 // Permissions and limits of a key.
 type KeySettings struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -505,7 +514,14 @@ type KeySettings struct {
 	// Maximum number of calls under way at the same time, at least 1; RESOURCE_EXHAUSTED beyond it. Unset is unlimited.
 	ConcurrentRequests *int64 `protobuf:"varint,13,opt,name=concurrent_requests,json=concurrentRequests,proto3,oneof" json:"concurrent_requests,omitempty"`
 	// Period after which `budget_micro_credits` begins anew, in UTC. Without a budget it has no effect.
-	BudgetPeriod  BudgetPeriod `protobuf:"varint,14,opt,name=budget_period,json=budgetPeriod,proto3,enum=umg.v1.BudgetPeriod" json:"budget_period,omitempty"`
+	BudgetPeriod BudgetPeriod `protobuf:"varint,14,opt,name=budget_period,json=budgetPeriod,proto3,enum=umg.v1.BudgetPeriod" json:"budget_period,omitempty"`
+	// Further budgets besides `budget_micro_credits`, at most one for each period and each value of `soft`.
+	Budgets []*Budget `protobuf:"bytes,15,rep,name=budgets,proto3" json:"budgets,omitempty"`
+	// Id or name of the project that the key belongs to, whose restrictions, limits and budgets hold too; empty for none.
+	// Can be set once: a key stays in its project, so that its usage belongs to one.
+	ProjectId string `protobuf:"bytes,16,opt,name=project_id,json=projectId,proto3" json:"project_id,omitempty"`
+	// Id or e-mail address of the person or service account that owns the key; empty for none.
+	UserId        string `protobuf:"bytes,17,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -638,6 +654,165 @@ func (x *KeySettings) GetBudgetPeriod() BudgetPeriod {
 	return BudgetPeriod_BUDGET_PERIOD_UNSPECIFIED
 }
 
+func (x *KeySettings) GetBudgets() []*Budget {
+	if x != nil {
+		return x.Budgets
+	}
+	return nil
+}
+
+func (x *KeySettings) GetProjectId() string {
+	if x != nil {
+		return x.ProjectId
+	}
+	return ""
+}
+
+func (x *KeySettings) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+// Amount that may be spent in each period.
+type Budget struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Period after which the budget begins anew, in UTC; unspecified: it is spent once.
+	Period BudgetPeriod `protobuf:"varint,1,opt,name=period,proto3,enum=umg.v1.BudgetPeriod" json:"period,omitempty"`
+	// Maximum number of micro-credits in each period, at least 0.
+	MicroCredits int64 `protobuf:"varint,2,opt,name=micro_credits,json=microCredits,proto3" json:"micro_credits,omitempty"`
+	// Whether calls are admitted beyond the budget too, which then only leads to alerts. Otherwise a call whose estimated
+	// cost is more than the rest fails with RESOURCE_EXHAUSTED.
+	Soft          bool `protobuf:"varint,3,opt,name=soft,proto3" json:"soft,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Budget) Reset() {
+	*x = Budget{}
+	mi := &file_umg_v1_admin_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Budget) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Budget) ProtoMessage() {}
+
+func (x *Budget) ProtoReflect() protoreflect.Message {
+	mi := &file_umg_v1_admin_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Budget.ProtoReflect.Descriptor instead.
+func (*Budget) Descriptor() ([]byte, []int) {
+	return file_umg_v1_admin_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Budget) GetPeriod() BudgetPeriod {
+	if x != nil {
+		return x.Period
+	}
+	return BudgetPeriod_BUDGET_PERIOD_UNSPECIFIED
+}
+
+func (x *Budget) GetMicroCredits() int64 {
+	if x != nil {
+		return x.MicroCredits
+	}
+	return 0
+}
+
+func (x *Budget) GetSoft() bool {
+	if x != nil {
+		return x.Soft
+	}
+	return false
+}
+
+// State of a budget in its present period.
+type BudgetBalance struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The budget.
+	Budget *Budget `protobuf:"bytes,1,opt,name=budget,proto3" json:"budget,omitempty"`
+	// Micro-credits spent in the period. Calls are in the sum about a second after their end.
+	SpentMicroCredits int64 `protobuf:"varint,2,opt,name=spent_micro_credits,json=spentMicroCredits,proto3" json:"spent_micro_credits,omitempty"`
+	// Micro-credits that processes hold for calls in flight and for the next ones; they are spent or returned.
+	ReservedMicroCredits int64 `protobuf:"varint,3,opt,name=reserved_micro_credits,json=reservedMicroCredits,proto3" json:"reserved_micro_credits,omitempty"`
+	// End of the period, exclusive; unset for a budget without a period.
+	EndTime       *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BudgetBalance) Reset() {
+	*x = BudgetBalance{}
+	mi := &file_umg_v1_admin_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BudgetBalance) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BudgetBalance) ProtoMessage() {}
+
+func (x *BudgetBalance) ProtoReflect() protoreflect.Message {
+	mi := &file_umg_v1_admin_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BudgetBalance.ProtoReflect.Descriptor instead.
+func (*BudgetBalance) Descriptor() ([]byte, []int) {
+	return file_umg_v1_admin_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *BudgetBalance) GetBudget() *Budget {
+	if x != nil {
+		return x.Budget
+	}
+	return nil
+}
+
+func (x *BudgetBalance) GetSpentMicroCredits() int64 {
+	if x != nil {
+		return x.SpentMicroCredits
+	}
+	return 0
+}
+
+func (x *BudgetBalance) GetReservedMicroCredits() int64 {
+	if x != nil {
+		return x.ReservedMicroCredits
+	}
+	return 0
+}
+
+func (x *BudgetBalance) GetEndTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndTime
+	}
+	return nil
+}
+
 // Usage of the calls of one group. The request's `group_by` and `bucket` determine which of the fields of the group are
 // set.
 type UsageEntry struct {
@@ -670,7 +845,7 @@ type UsageEntry struct {
 
 func (x *UsageEntry) Reset() {
 	*x = UsageEntry{}
-	mi := &file_umg_v1_admin_proto_msgTypes[2]
+	mi := &file_umg_v1_admin_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -682,7 +857,7 @@ func (x *UsageEntry) String() string {
 func (*UsageEntry) ProtoMessage() {}
 
 func (x *UsageEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_admin_proto_msgTypes[2]
+	mi := &file_umg_v1_admin_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -695,7 +870,7 @@ func (x *UsageEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageEntry.ProtoReflect.Descriptor instead.
 func (*UsageEntry) Descriptor() ([]byte, []int) {
-	return file_umg_v1_admin_proto_rawDescGZIP(), []int{2}
+	return file_umg_v1_admin_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *UsageEntry) GetStartTime() *timestamppb.Timestamp {
@@ -843,13 +1018,19 @@ type RequestRecord struct {
 	// Annotations of the guards, by the name of the guard and its own, e.g. `moderation.violence`. Empty without any, in
 	// lists, and for callers that are not administrators.
 	GuardAnnotations map[string]string `protobuf:"bytes,28,rep,name=guard_annotations,json=guardAnnotations,proto3" json:"guard_annotations,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// Number of refused calls that the record counts; 0 for an admitted call. A call that is refused before its admission
+	// (a wrong key, an unknown model, a limit, an invalid field, overload, ...) has a record without usage, attempts and
+	// cost, and is in no `UsageEntry` and no budget. A process makes at most 10 records of refused calls in a minute for
+	// a key (an address for calls without a known key) and a reason, and 120 for all; the next record of the same
+	// key and reason counts the further ones. `method` is empty for calls that the HTTP server refused.
+	RefusedCalls  int64 `protobuf:"varint,29,opt,name=refused_calls,json=refusedCalls,proto3" json:"refused_calls,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RequestRecord) Reset() {
 	*x = RequestRecord{}
-	mi := &file_umg_v1_admin_proto_msgTypes[3]
+	mi := &file_umg_v1_admin_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -861,7 +1042,7 @@ func (x *RequestRecord) String() string {
 func (*RequestRecord) ProtoMessage() {}
 
 func (x *RequestRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_admin_proto_msgTypes[3]
+	mi := &file_umg_v1_admin_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -874,7 +1055,7 @@ func (x *RequestRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestRecord.ProtoReflect.Descriptor instead.
 func (*RequestRecord) Descriptor() ([]byte, []int) {
-	return file_umg_v1_admin_proto_rawDescGZIP(), []int{3}
+	return file_umg_v1_admin_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *RequestRecord) GetRequestId() string {
@@ -1073,6 +1254,13 @@ func (x *RequestRecord) GetGuardAnnotations() map[string]string {
 	return nil
 }
 
+func (x *RequestRecord) GetRefusedCalls() int64 {
+	if x != nil {
+		return x.RefusedCalls
+	}
+	return 0
+}
+
 // One attempt at an upstream. Its failure is described for operators, in more detail than for the caller.
 type RequestAttempt struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1107,7 +1295,7 @@ type RequestAttempt struct {
 
 func (x *RequestAttempt) Reset() {
 	*x = RequestAttempt{}
-	mi := &file_umg_v1_admin_proto_msgTypes[4]
+	mi := &file_umg_v1_admin_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1119,7 +1307,7 @@ func (x *RequestAttempt) String() string {
 func (*RequestAttempt) ProtoMessage() {}
 
 func (x *RequestAttempt) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_admin_proto_msgTypes[4]
+	mi := &file_umg_v1_admin_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1132,7 +1320,7 @@ func (x *RequestAttempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestAttempt.ProtoReflect.Descriptor instead.
 func (*RequestAttempt) Descriptor() ([]byte, []int) {
-	return file_umg_v1_admin_proto_rawDescGZIP(), []int{4}
+	return file_umg_v1_admin_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *RequestAttempt) GetChannel() string {
@@ -1233,7 +1421,7 @@ type ChannelHealth struct {
 
 func (x *ChannelHealth) Reset() {
 	*x = ChannelHealth{}
-	mi := &file_umg_v1_admin_proto_msgTypes[5]
+	mi := &file_umg_v1_admin_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1245,7 +1433,7 @@ func (x *ChannelHealth) String() string {
 func (*ChannelHealth) ProtoMessage() {}
 
 func (x *ChannelHealth) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_admin_proto_msgTypes[5]
+	mi := &file_umg_v1_admin_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1258,7 +1446,7 @@ func (x *ChannelHealth) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChannelHealth.ProtoReflect.Descriptor instead.
 func (*ChannelHealth) Descriptor() ([]byte, []int) {
-	return file_umg_v1_admin_proto_rawDescGZIP(), []int{5}
+	return file_umg_v1_admin_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ChannelHealth) GetChannel() string {
@@ -1332,7 +1520,7 @@ type ChannelFailure struct {
 
 func (x *ChannelFailure) Reset() {
 	*x = ChannelFailure{}
-	mi := &file_umg_v1_admin_proto_msgTypes[6]
+	mi := &file_umg_v1_admin_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1344,7 +1532,7 @@ func (x *ChannelFailure) String() string {
 func (*ChannelFailure) ProtoMessage() {}
 
 func (x *ChannelFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_admin_proto_msgTypes[6]
+	mi := &file_umg_v1_admin_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1357,7 +1545,7 @@ func (x *ChannelFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChannelFailure.ProtoReflect.Descriptor instead.
 func (*ChannelFailure) Descriptor() ([]byte, []int) {
-	return file_umg_v1_admin_proto_rawDescGZIP(), []int{6}
+	return file_umg_v1_admin_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ChannelFailure) GetTime() *timestamppb.Timestamp {
@@ -1450,7 +1638,7 @@ type ProviderModelList struct {
 
 func (x *ProviderModelList) Reset() {
 	*x = ProviderModelList{}
-	mi := &file_umg_v1_admin_proto_msgTypes[7]
+	mi := &file_umg_v1_admin_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1462,7 +1650,7 @@ func (x *ProviderModelList) String() string {
 func (*ProviderModelList) ProtoMessage() {}
 
 func (x *ProviderModelList) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_admin_proto_msgTypes[7]
+	mi := &file_umg_v1_admin_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1475,7 +1663,7 @@ func (x *ProviderModelList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProviderModelList.ProtoReflect.Descriptor instead.
 func (*ProviderModelList) Descriptor() ([]byte, []int) {
-	return file_umg_v1_admin_proto_rawDescGZIP(), []int{7}
+	return file_umg_v1_admin_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ProviderModelList) GetChannel() string {
@@ -1535,7 +1723,7 @@ type ModelChannels struct {
 
 func (x *ModelChannels) Reset() {
 	*x = ModelChannels{}
-	mi := &file_umg_v1_admin_proto_msgTypes[8]
+	mi := &file_umg_v1_admin_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1547,7 +1735,7 @@ func (x *ModelChannels) String() string {
 func (*ModelChannels) ProtoMessage() {}
 
 func (x *ModelChannels) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_admin_proto_msgTypes[8]
+	mi := &file_umg_v1_admin_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1560,7 +1748,7 @@ func (x *ModelChannels) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelChannels.ProtoReflect.Descriptor instead.
 func (*ModelChannels) Descriptor() ([]byte, []int) {
-	return file_umg_v1_admin_proto_rawDescGZIP(), []int{8}
+	return file_umg_v1_admin_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ModelChannels) GetModel() string {
@@ -1618,7 +1806,7 @@ type ChannelModel struct {
 
 func (x *ChannelModel) Reset() {
 	*x = ChannelModel{}
-	mi := &file_umg_v1_admin_proto_msgTypes[9]
+	mi := &file_umg_v1_admin_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1630,7 +1818,7 @@ func (x *ChannelModel) String() string {
 func (*ChannelModel) ProtoMessage() {}
 
 func (x *ChannelModel) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_admin_proto_msgTypes[9]
+	mi := &file_umg_v1_admin_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1643,7 +1831,7 @@ func (x *ChannelModel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChannelModel.ProtoReflect.Descriptor instead.
 func (*ChannelModel) Descriptor() ([]byte, []int) {
-	return file_umg_v1_admin_proto_rawDescGZIP(), []int{9}
+	return file_umg_v1_admin_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ChannelModel) GetChannel() string {
@@ -1664,7 +1852,7 @@ var File_umg_v1_admin_proto protoreflect.FileDescriptor
 
 const file_umg_v1_admin_proto_rawDesc = "" +
 	"\n" +
-	"\x12umg/v1/admin.proto\x12\x06umg.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x19umg/v1/error_reason.proto\x1a\x12umg/v1/model.proto\"\xfc\x03\n" +
+	"\x12umg/v1/admin.proto\x12\x06umg.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x19umg/v1/error_reason.proto\x1a\x12umg/v1/model.proto\"\xaf\x04\n" +
 	"\x03Key\x12\x15\n" +
 	"\x06key_id\x18\x01 \x01(\tR\x05keyId\x12\x16\n" +
 	"\x06prefix\x18\x02 \x01(\tR\x06prefix\x12/\n" +
@@ -1678,7 +1866,8 @@ const file_umg_v1_admin_proto_rawDesc = "" +
 	"\rlast_use_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\vlastUseTime\x12'\n" +
 	"\x0fprevious_prefix\x18\t \x01(\tR\x0epreviousPrefix\x12L\n" +
 	"\x14previous_expire_time\x18\n" +
-	" \x01(\v2\x1a.google.protobuf.TimestampR\x12previousExpireTime\"\x8b\x06\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\x12previousExpireTime\x121\n" +
+	"\bbalances\x18\v \x03(\v2\x15.umg.v1.BudgetBalanceR\bbalances\"\xed\x06\n" +
 	"\vKeySettings\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12%\n" +
 	"\x0emodel_patterns\x18\x02 \x03(\tR\rmodelPatterns\x123\n" +
@@ -1698,14 +1887,27 @@ const file_umg_v1_admin_proto_rawDesc = "" +
 	"\x05owner\x18\v \x01(\tR\x05owner\x121\n" +
 	"\x04tags\x18\f \x03(\v2\x1d.umg.v1.KeySettings.TagsEntryR\x04tags\x124\n" +
 	"\x13concurrent_requests\x18\r \x01(\x03H\x03R\x12concurrentRequests\x88\x01\x01\x129\n" +
-	"\rbudget_period\x18\x0e \x01(\x0e2\x14.umg.v1.BudgetPeriodR\fbudgetPeriod\x1a7\n" +
+	"\rbudget_period\x18\x0e \x01(\x0e2\x14.umg.v1.BudgetPeriodR\fbudgetPeriod\x12(\n" +
+	"\abudgets\x18\x0f \x03(\v2\x0e.umg.v1.BudgetR\abudgets\x12\x1d\n" +
+	"\n" +
+	"project_id\x18\x10 \x01(\tR\tprojectId\x12\x17\n" +
+	"\auser_id\x18\x11 \x01(\tR\x06userId\x1a7\n" +
 	"\tTagsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x16\n" +
 	"\x14_requests_per_minuteB\x14\n" +
 	"\x12_tokens_per_minuteB\x17\n" +
 	"\x15_budget_micro_creditsB\x16\n" +
-	"\x14_concurrent_requests\"\xfe\x03\n" +
+	"\x14_concurrent_requests\"o\n" +
+	"\x06Budget\x12,\n" +
+	"\x06period\x18\x01 \x01(\x0e2\x14.umg.v1.BudgetPeriodR\x06period\x12#\n" +
+	"\rmicro_credits\x18\x02 \x01(\x03R\fmicroCredits\x12\x12\n" +
+	"\x04soft\x18\x03 \x01(\bR\x04soft\"\xd4\x01\n" +
+	"\rBudgetBalance\x12&\n" +
+	"\x06budget\x18\x01 \x01(\v2\x0e.umg.v1.BudgetR\x06budget\x12.\n" +
+	"\x13spent_micro_credits\x18\x02 \x01(\x03R\x11spentMicroCredits\x124\n" +
+	"\x16reserved_micro_credits\x18\x03 \x01(\x03R\x14reservedMicroCredits\x125\n" +
+	"\bend_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\"\xfe\x03\n" +
 	"\n" +
 	"UsageEntry\x129\n" +
 	"\n" +
@@ -1727,7 +1929,7 @@ const file_umg_v1_admin_proto_rawDesc = "" +
 	"\x06_modelB\n" +
 	"\n" +
 	"\b_channelB\b\n" +
-	"\x06_agent\"\xd2\t\n" +
+	"\x06_agent\"\xf7\t\n" +
 	"\rRequestRecord\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12\x15\n" +
@@ -1761,7 +1963,8 @@ const file_umg_v1_admin_proto_rawDesc = "" +
 	"\x0frequested_model\x18\x19 \x01(\tH\x01R\x0erequestedModel\x88\x01\x01\x12*\n" +
 	"\x0efallback_cause\x18\x1a \x01(\tH\x02R\rfallbackCause\x88\x01\x01\x12'\n" +
 	"\x0fguard_decisions\x18\x1b \x03(\tR\x0eguardDecisions\x12X\n" +
-	"\x11guard_annotations\x18\x1c \x03(\v2+.umg.v1.RequestRecord.GuardAnnotationsEntryR\x10guardAnnotations\x1aC\n" +
+	"\x11guard_annotations\x18\x1c \x03(\v2+.umg.v1.RequestRecord.GuardAnnotationsEntryR\x10guardAnnotations\x12#\n" +
+	"\rrefused_calls\x18\x1d \x01(\x03R\frefusedCalls\x1aC\n" +
 	"\x15GuardAnnotationsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\n" +
@@ -1874,7 +2077,7 @@ func file_umg_v1_admin_proto_rawDescGZIP() []byte {
 }
 
 var file_umg_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_umg_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_umg_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_umg_v1_admin_proto_goTypes = []any{
 	(BudgetPeriod)(0),             // 0: umg.v1.BudgetPeriod
 	(KeyOperation)(0),             // 1: umg.v1.KeyOperation
@@ -1883,62 +2086,69 @@ var file_umg_v1_admin_proto_goTypes = []any{
 	(UsageBucket)(0),              // 4: umg.v1.UsageBucket
 	(*Key)(nil),                   // 5: umg.v1.Key
 	(*KeySettings)(nil),           // 6: umg.v1.KeySettings
-	(*UsageEntry)(nil),            // 7: umg.v1.UsageEntry
-	(*RequestRecord)(nil),         // 8: umg.v1.RequestRecord
-	(*RequestAttempt)(nil),        // 9: umg.v1.RequestAttempt
-	(*ChannelHealth)(nil),         // 10: umg.v1.ChannelHealth
-	(*ChannelFailure)(nil),        // 11: umg.v1.ChannelFailure
-	(*ProviderModelList)(nil),     // 12: umg.v1.ProviderModelList
-	(*ModelChannels)(nil),         // 13: umg.v1.ModelChannels
-	(*ChannelModel)(nil),          // 14: umg.v1.ChannelModel
-	nil,                           // 15: umg.v1.KeySettings.TagsEntry
-	nil,                           // 16: umg.v1.RequestRecord.GuardAnnotationsEntry
-	(*timestamppb.Timestamp)(nil), // 17: google.protobuf.Timestamp
-	(ModelOperation)(0),           // 18: umg.v1.ModelOperation
-	(*Quantity)(nil),              // 19: umg.v1.Quantity
-	(*durationpb.Duration)(nil),   // 20: google.protobuf.Duration
-	(ErrorReason)(0),              // 21: umg.v1.ErrorReason
-	(*Price)(nil),                 // 22: umg.v1.Price
+	(*Budget)(nil),                // 7: umg.v1.Budget
+	(*BudgetBalance)(nil),         // 8: umg.v1.BudgetBalance
+	(*UsageEntry)(nil),            // 9: umg.v1.UsageEntry
+	(*RequestRecord)(nil),         // 10: umg.v1.RequestRecord
+	(*RequestAttempt)(nil),        // 11: umg.v1.RequestAttempt
+	(*ChannelHealth)(nil),         // 12: umg.v1.ChannelHealth
+	(*ChannelFailure)(nil),        // 13: umg.v1.ChannelFailure
+	(*ProviderModelList)(nil),     // 14: umg.v1.ProviderModelList
+	(*ModelChannels)(nil),         // 15: umg.v1.ModelChannels
+	(*ChannelModel)(nil),          // 16: umg.v1.ChannelModel
+	nil,                           // 17: umg.v1.KeySettings.TagsEntry
+	nil,                           // 18: umg.v1.RequestRecord.GuardAnnotationsEntry
+	(*timestamppb.Timestamp)(nil), // 19: google.protobuf.Timestamp
+	(ModelOperation)(0),           // 20: umg.v1.ModelOperation
+	(*Quantity)(nil),              // 21: umg.v1.Quantity
+	(*durationpb.Duration)(nil),   // 22: google.protobuf.Duration
+	(ErrorReason)(0),              // 23: umg.v1.ErrorReason
+	(*Price)(nil),                 // 24: umg.v1.Price
 }
 var file_umg_v1_admin_proto_depIdxs = []int32{
 	6,  // 0: umg.v1.Key.settings:type_name -> umg.v1.KeySettings
-	17, // 1: umg.v1.Key.create_time:type_name -> google.protobuf.Timestamp
-	17, // 2: umg.v1.Key.revoke_time:type_name -> google.protobuf.Timestamp
-	17, // 3: umg.v1.Key.last_use_time:type_name -> google.protobuf.Timestamp
-	17, // 4: umg.v1.Key.previous_expire_time:type_name -> google.protobuf.Timestamp
-	17, // 5: umg.v1.KeySettings.expire_time:type_name -> google.protobuf.Timestamp
-	1,  // 6: umg.v1.KeySettings.operations:type_name -> umg.v1.KeyOperation
-	15, // 7: umg.v1.KeySettings.tags:type_name -> umg.v1.KeySettings.TagsEntry
-	0,  // 8: umg.v1.KeySettings.budget_period:type_name -> umg.v1.BudgetPeriod
-	17, // 9: umg.v1.UsageEntry.start_time:type_name -> google.protobuf.Timestamp
-	17, // 10: umg.v1.UsageEntry.end_time:type_name -> google.protobuf.Timestamp
-	18, // 11: umg.v1.UsageEntry.operation:type_name -> umg.v1.ModelOperation
-	19, // 12: umg.v1.UsageEntry.quantities:type_name -> umg.v1.Quantity
-	18, // 13: umg.v1.RequestRecord.operation:type_name -> umg.v1.ModelOperation
-	17, // 14: umg.v1.RequestRecord.start_time:type_name -> google.protobuf.Timestamp
-	20, // 15: umg.v1.RequestRecord.duration:type_name -> google.protobuf.Duration
-	20, // 16: umg.v1.RequestRecord.first_byte_duration:type_name -> google.protobuf.Duration
-	21, // 17: umg.v1.RequestRecord.reason:type_name -> umg.v1.ErrorReason
-	9,  // 18: umg.v1.RequestRecord.attempts:type_name -> umg.v1.RequestAttempt
-	19, // 19: umg.v1.RequestRecord.quantities:type_name -> umg.v1.Quantity
-	22, // 20: umg.v1.RequestRecord.prices:type_name -> umg.v1.Price
-	16, // 21: umg.v1.RequestRecord.guard_annotations:type_name -> umg.v1.RequestRecord.GuardAnnotationsEntry
-	17, // 22: umg.v1.RequestAttempt.start_time:type_name -> google.protobuf.Timestamp
-	20, // 23: umg.v1.RequestAttempt.duration:type_name -> google.protobuf.Duration
-	21, // 24: umg.v1.RequestAttempt.reason:type_name -> umg.v1.ErrorReason
-	2,  // 25: umg.v1.ChannelHealth.state:type_name -> umg.v1.CircuitState
-	20, // 26: umg.v1.ChannelHealth.open_duration:type_name -> google.protobuf.Duration
-	11, // 27: umg.v1.ChannelHealth.last_failure:type_name -> umg.v1.ChannelFailure
-	17, // 28: umg.v1.ChannelFailure.time:type_name -> google.protobuf.Timestamp
-	17, // 29: umg.v1.ProviderModelList.read_time:type_name -> google.protobuf.Timestamp
-	17, // 30: umg.v1.ProviderModelList.failure_time:type_name -> google.protobuf.Timestamp
-	14, // 31: umg.v1.ModelChannels.channels:type_name -> umg.v1.ChannelModel
-	22, // 32: umg.v1.ModelChannels.prices:type_name -> umg.v1.Price
-	33, // [33:33] is the sub-list for method output_type
-	33, // [33:33] is the sub-list for method input_type
-	33, // [33:33] is the sub-list for extension type_name
-	33, // [33:33] is the sub-list for extension extendee
-	0,  // [0:33] is the sub-list for field type_name
+	19, // 1: umg.v1.Key.create_time:type_name -> google.protobuf.Timestamp
+	19, // 2: umg.v1.Key.revoke_time:type_name -> google.protobuf.Timestamp
+	19, // 3: umg.v1.Key.last_use_time:type_name -> google.protobuf.Timestamp
+	19, // 4: umg.v1.Key.previous_expire_time:type_name -> google.protobuf.Timestamp
+	8,  // 5: umg.v1.Key.balances:type_name -> umg.v1.BudgetBalance
+	19, // 6: umg.v1.KeySettings.expire_time:type_name -> google.protobuf.Timestamp
+	1,  // 7: umg.v1.KeySettings.operations:type_name -> umg.v1.KeyOperation
+	17, // 8: umg.v1.KeySettings.tags:type_name -> umg.v1.KeySettings.TagsEntry
+	0,  // 9: umg.v1.KeySettings.budget_period:type_name -> umg.v1.BudgetPeriod
+	7,  // 10: umg.v1.KeySettings.budgets:type_name -> umg.v1.Budget
+	0,  // 11: umg.v1.Budget.period:type_name -> umg.v1.BudgetPeriod
+	7,  // 12: umg.v1.BudgetBalance.budget:type_name -> umg.v1.Budget
+	19, // 13: umg.v1.BudgetBalance.end_time:type_name -> google.protobuf.Timestamp
+	19, // 14: umg.v1.UsageEntry.start_time:type_name -> google.protobuf.Timestamp
+	19, // 15: umg.v1.UsageEntry.end_time:type_name -> google.protobuf.Timestamp
+	20, // 16: umg.v1.UsageEntry.operation:type_name -> umg.v1.ModelOperation
+	21, // 17: umg.v1.UsageEntry.quantities:type_name -> umg.v1.Quantity
+	20, // 18: umg.v1.RequestRecord.operation:type_name -> umg.v1.ModelOperation
+	19, // 19: umg.v1.RequestRecord.start_time:type_name -> google.protobuf.Timestamp
+	22, // 20: umg.v1.RequestRecord.duration:type_name -> google.protobuf.Duration
+	22, // 21: umg.v1.RequestRecord.first_byte_duration:type_name -> google.protobuf.Duration
+	23, // 22: umg.v1.RequestRecord.reason:type_name -> umg.v1.ErrorReason
+	11, // 23: umg.v1.RequestRecord.attempts:type_name -> umg.v1.RequestAttempt
+	21, // 24: umg.v1.RequestRecord.quantities:type_name -> umg.v1.Quantity
+	24, // 25: umg.v1.RequestRecord.prices:type_name -> umg.v1.Price
+	18, // 26: umg.v1.RequestRecord.guard_annotations:type_name -> umg.v1.RequestRecord.GuardAnnotationsEntry
+	19, // 27: umg.v1.RequestAttempt.start_time:type_name -> google.protobuf.Timestamp
+	22, // 28: umg.v1.RequestAttempt.duration:type_name -> google.protobuf.Duration
+	23, // 29: umg.v1.RequestAttempt.reason:type_name -> umg.v1.ErrorReason
+	2,  // 30: umg.v1.ChannelHealth.state:type_name -> umg.v1.CircuitState
+	22, // 31: umg.v1.ChannelHealth.open_duration:type_name -> google.protobuf.Duration
+	13, // 32: umg.v1.ChannelHealth.last_failure:type_name -> umg.v1.ChannelFailure
+	19, // 33: umg.v1.ChannelFailure.time:type_name -> google.protobuf.Timestamp
+	19, // 34: umg.v1.ProviderModelList.read_time:type_name -> google.protobuf.Timestamp
+	19, // 35: umg.v1.ProviderModelList.failure_time:type_name -> google.protobuf.Timestamp
+	16, // 36: umg.v1.ModelChannels.channels:type_name -> umg.v1.ChannelModel
+	24, // 37: umg.v1.ModelChannels.prices:type_name -> umg.v1.Price
+	38, // [38:38] is the sub-list for method output_type
+	38, // [38:38] is the sub-list for method input_type
+	38, // [38:38] is the sub-list for extension type_name
+	38, // [38:38] is the sub-list for extension extendee
+	0,  // [0:38] is the sub-list for field type_name
 }
 
 func init() { file_umg_v1_admin_proto_init() }
@@ -1949,17 +2159,17 @@ func file_umg_v1_admin_proto_init() {
 	file_umg_v1_error_reason_proto_init()
 	file_umg_v1_model_proto_init()
 	file_umg_v1_admin_proto_msgTypes[1].OneofWrappers = []any{}
-	file_umg_v1_admin_proto_msgTypes[2].OneofWrappers = []any{}
-	file_umg_v1_admin_proto_msgTypes[3].OneofWrappers = []any{}
 	file_umg_v1_admin_proto_msgTypes[4].OneofWrappers = []any{}
+	file_umg_v1_admin_proto_msgTypes[5].OneofWrappers = []any{}
 	file_umg_v1_admin_proto_msgTypes[6].OneofWrappers = []any{}
+	file_umg_v1_admin_proto_msgTypes[8].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_umg_v1_admin_proto_rawDesc), len(file_umg_v1_admin_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   12,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
