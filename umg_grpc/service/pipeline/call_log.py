@@ -127,7 +127,7 @@ class CallLog:
         seconds = time.perf_counter() - facts.began_at
         if charges.load_shedder is not None:
             charges.load_shedder.leave()
-        self._record(call, seconds, failure)
+        settle_usage(self._usage, call, seconds, failure)
         usage = facts.usage  # with that of failed attempts
         for admission in charges.admissions:
             if usage is not None:
@@ -146,8 +146,8 @@ class CallLog:
         self._metrics.finished(call, outcome, seconds)
         if call.span is not None:
             call.span.end(_span_attributes(call), usage if not facts.is_cached else None, failure)
-        if failure is not None and failure.cause in REFUSAL_CAUSES:
-            return  # the load shedder logs one line per second for all of them
+        if failure is not None and not self._note_failure(call, seconds, failure):
+            return
         line = CallLine(
             method=arrival.method.removeprefix(OWN_PREFIX),
             face=arrival.metadata.get(FACE_HEADER),
@@ -177,11 +177,13 @@ class CallLog:
             line.describe(failure)
         self._write(line)
 
-    def _record(self, call: Call, seconds: float, failure: UmgError | None) -> None:
-        if call.charges.prices is not None:
-            settle_usage(self._usage, call, seconds, failure)
-        elif failure is not None and self._usage is not None:
+    def _note_failure(self, call: Call, seconds: float, failure: UmgError) -> bool:
+        """Record a call that failed before its admission. Return whether the failure is logged by a line of its own:
+        the load shedder logs one line per second for all rejections.
+        """
+        if call.charges.prices is None and self._usage is not None:
             record_refusal(self._usage.refused, call, seconds, failure)
+        return failure.cause not in REFUSAL_CAUSES
 
 
 def _span_attributes(call: Call) -> dict[str, Attribute | None]:
