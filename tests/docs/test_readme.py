@@ -13,7 +13,7 @@ import pytest
 from http_facade.routes import ROUTE_TABLE
 from tests.docs.recording.picture import PAGE as RECORDING
 from tests.docs.recording.picture import steps_of
-from tests.docs.recording.session import Step, session, shape, shown
+from tests.docs.recording.session import Step, commands, session, shape, shown
 from tests.support.databases import create_database
 from tests.support.processes import Served, run
 from tests.world.sdk.node_runner import NODE, installed
@@ -108,11 +108,25 @@ async def test_an_example_runs_unchanged(example: tuple[str, str], served: Serve
     assert re.search(kind(example).prints, out.decode())
 
 
-@pytest.mark.asyncio(loop_scope="module")
-async def test_the_recording_shows_the_output_of_its_commands(served: Served, tmp_path: Path) -> None:
+async def test_the_recording_shows_the_commands_of_the_page_and_their_output(tmp_path: Path) -> None:
     """Otherwise run `make recording`."""
-    recorded = [Step(step.command, shape(step.output)) for step in steps_of(RECORDING.read_text(encoding="utf-8"))]
-    assert recorded == [Step(step.command, shape(shown(step.output))) for step in await session(served, tmp_path)]
+    recorded = steps_of(RECORDING.read_text(encoding="utf-8"))
+    assert [step.command for step in recorded] == commands(README)
+    made = [Step(step.command, shape(shown(step.output))) for step in await session(tmp_path)]
+    assert [Step(step.command, shape(step.output)) for step in recorded] == made
+
+
+def test_the_recording_agrees_with_the_sentence_about_the_start() -> None:
+    start, *_, stream, program = steps_of(RECORDING.read_text(encoding="utf-8"))
+    [stated] = re.findall(r"^make serve +# (.*)$", README, re.MULTILINE)
+    assert "prints a key and a curl line" in stated
+    assert re.search(r"^  key     sk-umg-", start.output, re.MULTILINE)
+    assert re.search(r"^curl ", start.output, re.MULTILINE)
+    for address in (ADDRESSES[0].removeprefix("http://"), ADDRESSES[1].removeprefix("127.0.0.1")):
+        assert address in stated
+        assert address in start.output
+    assert stream.output.rstrip().endswith("data: [DONE]")
+    assert re.search(SIMULATED, program.output)
 
 
 def test_every_path_of_the_gateway_is_on_the_page_and_every_one_on_the_page_is_served() -> None:

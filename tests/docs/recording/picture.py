@@ -1,7 +1,7 @@
 """SVG of a recording, of text alone: its lines appear one by one, at once where motion is not wanted."""
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
@@ -24,10 +24,10 @@ STYLE = """
 def picture(steps: Sequence[Step]) -> str:
     lines, seconds, place = [], 0.0, 0
     for step in steps:
-        for kind, text in (("command", step.command), *(("output", line) for line in step.output.splitlines())):
-            seconds += PAUSE if kind == "command" else PRINTED
-            for part, chunk in enumerate(_wrapped(text, kind)):
-                name = f"{kind} first" if part == 0 else kind
+        for kind, begin, text in _texts(step):
+            seconds += PAUSE if begin == "first" and kind == "command" else PRINTED
+            for part, chunk in enumerate(_wrapped(text, "$ " if kind == "command" and begin == "first" else "")):
+                name = f"{kind} {begin}" if part == 0 else kind
                 y = MARGIN + LINE * (place + 1)
                 delay = f"{seconds:.2f}s"
                 content = escape(chunk)
@@ -46,12 +46,22 @@ def picture(steps: Sequence[Step]) -> str:
     )
 
 
+def _texts(step: Step) -> Iterator[tuple[str, str, str]]:
+    """Yield (`command` or `output`, `first` or `next` for a further line of a command, text) of each line of a step."""
+    for at, line in enumerate(step.command.splitlines()):
+        yield "command", "next" if at else "first", line
+    for line in step.output.splitlines():
+        yield "output", "first", line
+
+
 def steps_of(svg: str) -> list[Step]:
     found: list[tuple[str, str]] = []
     for text in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text"):
         kind, first = text.attrib["class"].partition(" ")[::2]
         chunk = text.text or ""
-        if not first:
+        if first == "next":
+            found[-1] = (found[-1][0], f"{found[-1][1]}\n{chunk}")
+        elif not first:
             found[-1] = (found[-1][0], found[-1][1] + chunk.removeprefix("  "))
         else:
             found.append((kind, chunk.removeprefix("$ ") if kind == "command" else chunk))
@@ -64,9 +74,9 @@ def steps_of(svg: str) -> list[Step]:
     return steps
 
 
-def _wrapped(text: str, kind: str) -> list[str]:
+def _wrapped(text: str, prompt: str) -> list[str]:
     """Return a line in parts of at most `COLUMNS` characters, those after the first indented."""
-    line = f"$ {text}" if kind == "command" else text.rstrip()
+    line = f"{prompt}{text.rstrip()}"
     if len(line) <= COLUMNS:
         return [line]
     wrapper = textwrap.TextWrapper(

@@ -1,35 +1,29 @@
-"""Commands of the recording, and their output by a running gateway."""
+"""Commands of the README's start, and their output in a terminal with a gateway of their own."""
 
 import asyncio
 import json
 import os
+import pty
 import re
-import shlex
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.support.processes import Served, run
+from tests.support.processes import START_SECONDS, UMG
 
-ADDRESSES = ("http://127.0.0.1:8080", "127.0.0.1:50051")
-CURL = 'curl {url} -H "x-{vendor}api-key: $UMG_API_KEY" -H "content-type: application/json" -d {body}'
-INIT = "OPENAI_API_KEY=sk-... umg init"
-SERVE = "umg serve"
-MESSAGES = CURL.format(
-    url="http://127.0.0.1:8080/v1/messages",
-    vendor="",
-    body="""'{"model": "smollm2-135m-instruct", "max_tokens": 30, "messages": [{"role": "user", "content": "Hi!"}]}'""",
-)
-NATIVE = CURL.format(
-    url="http://127.0.0.1:8080/v1beta/models/smollm2-135m-instruct:generateContent",
-    vendor="goog-",
-    body="""'{"contents": [{"parts": [{"text": "Hi!"}]}], "generationConfig": {"maxOutputTokens": 30}}'""",
-)
-KEY = "umg keys create ann --models 'famO-*' --rpm 60 --budget 5"
-PYTHON = re.compile(r"\n  python .*")
+ROOT = Path(__file__).parents[3]
+HTTP, GRPC = "http://127.0.0.1:8080", "127.0.0.1:50051"
+"""Addresses of the README."""
+SERVE = "make serve"
+PYTHON_LINE = re.compile(r"^  python .*\n", re.MULTILINE)
 """Line of a start about the build of the interpreter of this machine."""
-LATER = re.compile(r"(?<=^  models  ).*|(?<=^sk-umg-)\S{8,}", re.MULTILINE)
+LATER = re.compile(r"(?<=^  models  ).*|(?<=sk-umg-)\S{8,}", re.MULTILINE)
 """Parts of the output that are not shown: the list of models, and secrets."""
+FIRST, LAST = 2, 2
+"""Numbers of the events of a stream that are shown, at its begin and at its end."""
 
 
 @dataclass(frozen=True)
@@ -38,62 +32,107 @@ class Step:
     output: str
 
 
-async def session(served: Served, folder: Path) -> list[Step]:
-    """Run the commands against a gateway, `umg init` in an empty folder. Return them with their output."""
-    return [
-        Step(INIT, await _init(folder)),
-        Step(SERVE, _started(served)),
-        Step(MESSAGES, await _curl(MESSAGES, served)),
-        Step(NATIVE, await _curl(NATIVE, served)),
-        Step(KEY, await _umg(*shlex.split(KEY)[1:], "--data", str(served.data))),
-    ]
+def commands(readme: str) -> list[str]:
+    """Return the commands of the README from the start to the first call of an SDK, which is a program for Python."""
+    start = re.search(rf"^({SERVE})\b", readme, re.MULTILINE)
+    assert start is not None
+    called = readme.partition("\n## Call it\n")[2].partition("\n## ")[0]
+    shell = re.findall(r"```bash\n(.*?)\n```", called, re.DOTALL)
+    [program] = re.findall(r"```python\n(.*?)\n```", called, re.DOTALL)
+    return [start[1], *shell, f"python - <<'END'\n{program}\nEND"]
 
 
-async def _init(folder: Path) -> str:
-    environment = {name: "" for name in os.environ if name.endswith(("_API_KEY", "_HOST"))}
-    path = str(folder / "umg.yaml")
-    code, out, err = await run("init", path, environment={**environment, "OPENAI_API_KEY": "sk-example"})
-    assert code == 0, err
-    return out.replace(path, "umg.yaml")
+async def session(folder: Path) -> list[Step]:
+    """Run the commands of the README in an empty folder. Return them with their output."""
+    serve, *others = commands((ROOT / "README.md").read_text(encoding="utf-8"))
+    async with _served(folder) as (started, http, grpc):
+        steps = [Step(serve, f"{_announced()}\n{started}".replace(http, HTTP).replace(grpc, GRPC))]
+        before = ""
+        for command in others:
+            output = await _shell(f"{before}{command}".replace(HTTP, http), folder)
+            steps.append(Step(command, output))
+            before += f"{command}\n" if command.startswith("export ") else ""
+    return steps
 
 
-def _started(served: Served) -> str:
-    lines = "\n".join(served.lines).partition("\ntry it:")[0].replace("loading the local model ...\n", "")
-    return _placed(lines, served)
+def _announced() -> str:
+    """Return the line that `make serve` prints before it starts the program."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    [line] = re.findall(r'@echo "(==> starting.*?)"', makefile)
+    return str(line)
 
 
-async def _curl(command: str, served: Served) -> str:
-    here = command.replace(ADDRESSES[0], served.http).replace("curl ", "curl --silent ", 1)
+@asynccontextmanager
+async def _served(folder: Path) -> AsyncGenerator[tuple[str, str, str], None]:
+    """Run `umg serve` in a terminal. Yield its output and its addresses over HTTP and gRPC."""
+    primary, secondary = pty.openpty()
+    variables = {name: value for name, value in os.environ.items() if not name.endswith(("_API_KEY", "_HOST"))}
     process = await asyncio.create_subprocess_exec(
-        *("bash", "-euc", here),
+        *(*UMG, "serve", "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0"),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=secondary,
+        stderr=asyncio.subprocess.DEVNULL,
+        cwd=folder,
+        env=variables,
+    )
+    os.close(secondary)
+    reader = asyncio.StreamReader()
+    with os.fdopen(primary, "rb", buffering=0) as terminal:
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), terminal
+        )
+        try:
+            output = await asyncio.wait_for(_until_the_call(reader), START_SECONDS)
+            http, grpc = re.findall(r"^  (?:HTTP|gRPC)    (\S+)", output, re.MULTILINE)
+            yield output, http, grpc
+        finally:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+            transport.close()
+
+
+async def _until_the_call(reader: asyncio.StreamReader) -> str:
+    """Return the output of a start up to the call that it suggests, less the state that a terminal replaces."""
+    lines: list[str] = []
+    while line := (await reader.readline()).decode():
+        lines.append(line.rstrip("\r\n"))
+        if lines[-1].startswith("curl "):
+            break
+    return "\n".join(each for each in lines if not each.startswith("loading "))
+
+
+async def _shell(script: str, folder: Path) -> str:
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    process = await asyncio.create_subprocess_exec(
+        *("bash", "-euc", script.replace("curl ", "curl --silent ", 1)),
         stdout=asyncio.subprocess.PIPE,
-        env={**os.environ, "UMG_API_KEY": served.key},
+        cwd=folder,
+        env={**os.environ, "PATH": path},
     )
     out, _ = await asyncio.wait_for(process.communicate(), 180)
-    return json.dumps(json.loads(out), ensure_ascii=False)
-
-
-async def _umg(*arguments: str) -> str:
-    code, out, err = await run(*arguments)
-    assert code == 0, err
-    return out
-
-
-def _placed(output: str, served: Served) -> str:
-    return output.replace(served.http, ADDRESSES[0]).replace(served.grpc, ADDRESSES[1])
+    assert process.returncode == 0
+    return out.decode()
 
 
 def shown(output: str) -> str:
     """Return the output without the parts that are not shown."""
-    return LATER.sub("...", PYTHON.sub("", output))
+    text = LATER.sub("...", PYTHON_LINE.sub("", output))
+    events = [line for line in text.splitlines() if line.startswith("data: ")]
+    if len(events) <= FIRST + LAST:
+        return text
+    return "\n".join((*events[:FIRST], "...", *events[-LAST:])) + "\n"
 
 
 def shape(output: str) -> str:
     """Return the output without values that differ between two runs: numbers, ids, and the values in JSON."""
-    if output.startswith("{"):
-        return json.dumps(_kinds(json.loads(output)))
-    plain = re.sub(r"\b(key_|sk-umg-)[\w-]+…?", r"\1", output)
-    return re.sub(r"\s+", " ", re.sub(r"\d+", "0", plain)).strip()
+    lines = [_shape_of(line) for line in output.splitlines()]
+    return re.sub(r"\s+", " ", " ".join(lines)).strip()
+
+
+def _shape_of(line: str) -> str:
+    event = line.removeprefix("data: ")
+    return json.dumps(_kinds(json.loads(event))) if event.startswith("{") else re.sub(r"\d+", "0", line)
 
 
 def _kinds(value: Any) -> Any:
