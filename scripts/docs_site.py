@@ -59,7 +59,8 @@ table.docutils { font-size: var(--font-size--small--2); display: block; overflow
 
 SEARCHED_AS: Mapping[str, str] = {
     "docs/recipes/corporate-proxy.md": "firewall network tunnel certificate authority ca bundle https_proxy",
-    "docs/recipes/entra-id.md": "active directory aad microsoft managed identity sso login azure openai",
+    "docs/recipes/entra-id.md": "active directory aad microsoft managed identity login azure openai",
+    "docs/recipes/entra-id-tokens.md": "active directory aad microsoft sso single sign-on oidc openid jwt login azure",
     "docs/recipes/fallback.md": "failover backup outage down another switch",
     "docs/recipes/guards.md": "credit card pii dlp redact anonymize privacy filter moderation",
     "docs/recipes/langfuse.md": "tracing observability opentelemetry monitoring",

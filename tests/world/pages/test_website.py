@@ -59,6 +59,8 @@ QUESTIONS = [
     Question("several processes redis", "recipes/several-processes"),
     Question("price of a model", "recipes/prices"),
     Question("Entra ID", "recipes/entra-id"),
+    Question("Entra ID", "recipes/entra-id-tokens"),
+    Question("single sign-on oidc", "recipes/entra-id-tokens"),
     Question("azure active directory", "recipes/entra-id"),
     Question("firewall", "recipes/corporate-proxy"),
     Question("credit card", "recipes/guards"),
