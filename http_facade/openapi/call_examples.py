@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from http_facade.routes import Route
 from umg_grpc.wire.core.json_decoding import JsonObject
+from umg_grpc.wire.openapi_schemas.validation_rules import is_required
 
 ID_WORDS = {
     "response_id": "RESPONSE_ID",
@@ -34,7 +35,7 @@ class CallExample(Struct, forbid_unknown_fields=True):
     """Value of the parameter for a model in the path."""
 
 
-_NO_EXAMPLE = CallExample()
+_NO_EXAMPLE, _EMPTY = CallExample(), CallExample(body={})
 
 
 def example_of(route: Route) -> CallExample:
@@ -44,8 +45,10 @@ def example_of(route: Route) -> CallExample:
 
 
 def example_of_method(method: MethodDescriptor) -> CallExample:
-    """Return the example of an RPC."""
-    return _rows().get(f"{method.containing_service.name}.{method.name}", _NO_EXAMPLE)
+    """Return the example of an RPC: without a row an empty message, if nothing is required in it."""
+    is_free = not any(is_required(field) for field in method.input_type.fields)
+    rest = _EMPTY if is_free else _NO_EXAMPLE
+    return _rows().get(f"{method.containing_service.name}.{method.name}", rest)
 
 
 def with_example(parameter: JsonObject, example: CallExample) -> JsonObject:
