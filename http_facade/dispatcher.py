@@ -149,9 +149,9 @@ class Dispatcher:
     def _note_refused(self, exchange: HttpExchange, route: Route, error: UmgError) -> None:
         if route.needs_key and route.format != "admin" and error.reason != pb.ERROR_REASON_CANCELLED:
             address, seconds = exchange.request.remote or "", time.monotonic() - exchange.began_at
-            model = exchange.model or exchange.deployment
+            model, body = exchange.model or exchange.deployment, exchange.refused_body
             ids = (exchange.request_id, error, exchange.authorization or "")
-            self._settings.note_refused(RefusedRequest(route.format, *ids, address, model, seconds))
+            self._settings.note_refused(RefusedRequest(route.format, *ids, address, model, body, seconds))
 
     def _key_fields(self, request: web.BaseRequest, route: Route | None) -> Mapping[str, str]:
         if route is None or not route.needs_key:

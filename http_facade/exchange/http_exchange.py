@@ -97,6 +97,7 @@ class HttpExchange(msgspec.Struct, eq=False):
     may_retry: bool = True  # whether its failure may be followed by the same request, without double costs
     failure: str | None = None  # name of the reason, for the access log
     refusal: UmgError | None = None  # error that its caller got
+    refused_body: bytes = b""  # JSON body that could not be decoded, in which the record of the call reads the model
     is_body_unread: bool = False  # whether a part of its body was left unread: its connection is not reused
 
     @property

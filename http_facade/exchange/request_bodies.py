@@ -66,9 +66,13 @@ class BodyReader:
         headers = source_headers(self._source_headers, sent)
         if deployment := exchange.deployment:
             decode = _of_deployment(decode, deployment)
-        if is_slow(body):
-            return await asyncio.to_thread(decode_body, decode, body, headers, exchange.model)
-        return decode_body(decode, body, headers, exchange.model if exchange.parameters else "")
+        try:
+            if is_slow(body):
+                return await asyncio.to_thread(decode_body, decode, body, headers, exchange.model)
+            return decode_body(decode, body, headers, exchange.model if exchange.parameters else "")
+        except UmgError:
+            exchange.refused_body = body
+            raise
 
     async def receive(
         self, exchange: HttpExchange, accepted: Collection[str], *, needs_key: bool = True, envelope_bytes: int = 0

@@ -17,4 +17,6 @@ class RefusedRequest(NamedTuple):
     authorization: str = ""
     address: str = ""
     model: str = ""
+    body: bytes = b""
+    """JSON body that could not be decoded; b"" for another failure."""
     seconds: float = 0.0

@@ -112,6 +112,7 @@ async def test_each_reason_before_the_admission_has_a_record(gateway: Gateway) -
         assert (each["refused_calls"], each["face"], each["attempts"], each["micro_credits"]) == (1, "chat", [], 0)
         assert each["message"]
         assert each["start_time"]
+    assert found["field"]["model"] == "famO-5"
     assert found["model"]["model"].startswith("famZ-999")
     assert len(found["model"]["model"]) == 64
 
@@ -166,3 +167,14 @@ async def test_a_flood_of_refused_calls_makes_few_records(tmp_path: Path) -> Non
         await gateway.records("failed_only=true", 10)
     async with opened(tmp_path) as again:  # all records are written at the end
         assert len(await again.listed("failed_only=true")) <= 20  # of two minutes, where one began meanwhile
+
+
+async def test_calls_beyond_the_capacity_have_records(tmp_path: Path) -> None:
+    slow = CONFIG.replace("pace: 0", "pace: 5") + "overload: {calls: 1, queue: 0}\n"
+    async with running(slow, tmp_path) as running_, aiohttp.ClientSession(running_.url) as session:
+        gateway = Gateway(running_, session)
+        async with session.post(CHAT, json={**HELLO, "stream": True}, headers=bearer(KEY)) as streamed:
+            assert streamed.status == 200
+            assert await gateway.post("shed", KEY) == 503
+            [record] = await gateway.records("failed_only=true", 1)
+    assert (record["request_id"], record["reason"], record["refused_calls"]) == ("shed", "unavailable", 1)

@@ -1,5 +1,7 @@
 """Records of calls that failed before their admission, at the HTTP server or in the service."""
 
+import msgspec
+
 from umg_grpc.access.refused_call_log import RefusedCallLog
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.grpc_status import HTTP_STATUSES
@@ -61,7 +63,7 @@ def record_http_refusal(log: RefusedCallLog, request: RefusedRequest, key_id: st
                 method="",
                 face=request.face,
                 agent=UNKNOWN_AGENT,
-                model=request.model,
+                model=request.model or _model_in(request.body),
                 start_micros=start_micros,
                 duration_micros=int(request.seconds * 1e6),
             ),
@@ -69,6 +71,18 @@ def record_http_refusal(log: RefusedCallLog, request: RefusedRequest, key_id: st
         )
 
     log.add(key_id or request.address, request.error.name, request.seconds, make)
+
+
+class _NamedModel(msgspec.Struct):
+    model: str = ""
+
+
+def _model_in(body: bytes) -> str:
+    """Return the model id in a JSON body; "" if there is none, or the body is not JSON."""
+    try:
+        return msgspec.json.decode(body, type=_NamedModel).model
+    except (ValueError, RecursionError):
+        return ""
 
 
 def _record(record: UsageRecord, failure: UmgError) -> UsageRecord:
