@@ -95,7 +95,7 @@ endif
 
 # Tools of one command, a group of pyproject.toml with a lock of its own.
 $(VENV)/.plot $(VENV)/.docs $(VENV)/.profile: $(VENV)/.%: $(VENV)/.installed
-	@echo "==> installing what only 'make $(firstword $(MAKECMDGOALS))' needs"
+	@echo "==> installing the packages of the group $*"
 ifeq ($(LOCKED),true)
 	@$(BIN)/python -m pip install $(PINNED) -r requirements/$*.lock
 else
