@@ -21,7 +21,8 @@ export function schemaView(description, schema, depth = 0) {
 
 function memberView(description, name, schema, required, depth) {
   const head = [element("code", {}, name), ` ${typeName(description, schema)}${required ? ", required" : ""}`];
-  if (schema.description) head.push(". ", ...prose(schema.description));
+  // "required" is stated once
+  if (schema.description) head.push(". ", ...prose(schema.description.replace(required ? /^Required\. / : "", "")));
   const inner = innerObject(description, schema);
   const values = valueList(description, schema);
   if (!inner && !values) return element("span", {}, ...head);
