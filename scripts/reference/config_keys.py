@@ -13,7 +13,17 @@ import msgspec
 from scripts.reference.docstrings import attributes
 from scripts.reference.markdown import code, paragraph, table
 from umg_grpc.base.egress_rules import EgressRules
-from umg_grpc.config import Config, channel_quirks, channel_section, file_schema, guard_section, model_settings, parse
+from umg_grpc.config import (
+    Config,
+    alert_section,
+    channel_quirks,
+    channel_section,
+    file_schema,
+    guard_section,
+    model_settings,
+    parse,
+)
+from umg_grpc.config.alert_settings import AlertRules, AlertSettings
 from umg_grpc.config.config_values import (
     BlobStorage,
     Channel,
@@ -39,6 +49,7 @@ VALUES: Mapping[type[ConfigEntry], type] = {
     file_schema._DiscoveryEntry: Discovery,
     file_schema._KeysEntry: KeySettings,
     file_schema._TasksEntry: VideoTaskConfig,
+    alert_section.AlertsEntry: AlertSettings,
     channel_section._ChannelEntry: Channel,
     channel_section._ModelEntry: ChannelModel,
     channel_quirks.QuirksEntry: Quirks,
@@ -50,6 +61,8 @@ ELEMENTS: Mapping[tuple[type[ConfigEntry], str], tuple[type[ConfigEntry], ...]] 
     (file_schema._File, "models"): (model_settings._SettingsEntry,),
     (file_schema._File, "fallbacks"): (Fallbacks,),
     (file_schema._File, "guards"): (*guard_section.GUARD_KINDS.values(),),
+    (alert_section.AlertsEntry, "receivers"): (*alert_section.RECEIVER_KINDS.values(),),
+    (alert_section.AlertsEntry, "rules"): (AlertRules,),
 }
 """Entries that a list or a mapping contains whose declared type is open."""
 SHORTEST = "channels: [{name: main, protocols: [sandbox], models: [famO-5]}]"
@@ -105,7 +118,7 @@ def _sections(entry: type[ConfigEntry], path: str, description: str, defaults: o
         field.name: Key(
             path,
             field.encode_name,
-            "mappings"
+            ("mapping" if hints[field.name] is object else "mappings")
             if (entry, field.name) in ELEMENTS
             else _value(hints[field.name], getattr(defaults, field.name, None), field.name),
             _default(field, getattr(defaults, field.name, None)),
@@ -158,7 +171,8 @@ def _descriptions(entry: type[ConfigEntry]) -> dict[str, str]:
 def _entries(parent: type[ConfigEntry], name: str, hint: object) -> Iterator[tuple[type[ConfigEntry], str]]:
     """Yield the structs of the mappings in a key's value, each with the step of the path that leads to it."""
     if elements := ELEMENTS.get((parent, name)):
-        yield from ((element, "[]" if get_origin(_bare(hint)) is list else ".ID") for element in elements)
+        step = {list: "[]", dict: ".ID"}.get(get_origin(_bare(hint)), "")
+        yield from ((element, step) for element in elements)
         return
     for kind in _kinds(hint):
         if isinstance(kind, type) and issubclass(kind, ConfigEntry):

@@ -9,7 +9,7 @@ from umg_grpc.config.config_values import Config
 RELOADED_KEYS = frozenset(
     {
         *("channels", "models", "aliases", "fallbacks", "guards", "retries", "breaker", "egress"),
-        *("shipped_prices", "price_file", "public_prices", "unpriced", "discovery"),
+        *("shipped_prices", "price_file", "public_prices", "unpriced", "discovery", "alerts"),
     }
 )
 """Keys that a reload applies."""

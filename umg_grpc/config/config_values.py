@@ -8,6 +8,7 @@ from typing import Literal
 
 from umg_grpc.base.egress_rules import EgressRules
 from umg_grpc.base.proxy_rules import NO_PROXIES, ProxyRules
+from umg_grpc.config.alert_settings import NO_RECEIVERS, AlertSettings
 from umg_grpc.config.file_sections import (
     Auth,
     Breaker,
@@ -382,3 +383,5 @@ class Config:
     """Place and retention of result files, which callers read by signed links."""
     tasks: VideoTaskConfig = VideoTaskConfig(ttl=7 * 86400, max_bytes=1024**3)
     """Retention and polls of video tasks."""
+    alerts: AlertSettings = NO_RECEIVERS
+    """Receivers of notifications about conditions that need a decision of an operator, and their rules."""

@@ -12,6 +12,7 @@ import msgspec
 from umg_grpc.base.egress_rules import EgressRules
 from umg_grpc.base.host_list_entries import NetworkPlace, parse_place
 from umg_grpc.base.proxy_rules import ProxyRules
+from umg_grpc.config.alert_section import AlertsEntry, alerts
 from umg_grpc.config.built_in_config import BUILT_IN
 from umg_grpc.config.config_values import (
     BlobStorage,
@@ -130,6 +131,7 @@ class _File(ConfigEntry, frozen=True):
     usage: _UsageEntry = _UsageEntry()
     blobs: _BlobsEntry = _BlobsEntry()
     tasks: _TasksEntry = _TasksEntry()
+    alerts: AlertsEntry = AlertsEntry()
 
 
 def built_in() -> Config:
@@ -222,6 +224,7 @@ def _config(document: YamlDocument, directory: PurePath) -> Config | None:
         usage=_usage(document, file.usage, file.database),
         blobs=_blobs(document, file.blobs),
         tasks=_tasks(document, file.tasks),
+        alerts=alerts(document, file.alerts, directory),
     )
 
 

@@ -8,6 +8,7 @@ from typing import TypeVar, get_args, get_origin
 
 import msgspec
 
+from umg_grpc.config.alert_settings import EmailReceiver
 from umg_grpc.config.config_values import Channel, GuardRow
 from umg_grpc.config.file_sections import AccessKeyAuth, Auth, ConfigEntry, Log
 from umg_grpc.config.sign_on_section import RoleOfClaim
@@ -25,6 +26,7 @@ KEY_CHOICES = {
     "role": get_args(RoleOfClaim.__annotations__["role"]),
     "on": get_args(get_args(GuardRow.__annotations__["phases"])[0]),
     "action": get_args(GuardRow.__annotations__["action"]),
+    "security": get_args(EmailReceiver.__annotations__["security"]),
     "on_failure": get_args(GuardRow.__annotations__["on_failure"]),
 }
 
