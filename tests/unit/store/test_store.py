@@ -113,6 +113,7 @@ ADDED = (
     *("usage_key_hours", "usage_key_days", "usage_key_months"),
     *("usage_agent_hours", "usage_agent_days", "usage_agent_months"),
     *("usage_key_agent_hours", "usage_key_agent_days", "usage_key_agent_months"),
+    *("alerts", "alert_deliveries", "channel_outages", "work_leases"),
 )
 """Tables that the first version did not have."""
 ADDED_COLUMNS = (
