@@ -39,16 +39,24 @@ class CallbackSignatures:
         """Return the signature headers (Standard Webhooks) of a notification to the holder of a key. `callback_id`:
         equal for repeated attempts; `seconds`: Unix time at which it is sent.
         """
-        signed = b".".join([callback_id.encode(), str(seconds).encode(), body])
-        digests = [hmac.digest(self._caller_key(secret, key_id), signed, "sha256") for secret in self._secrets]
-        return {
-            "webhook-id": callback_id,
-            "webhook-timestamp": str(seconds),
-            "webhook-signature": " ".join(f"v1,{b64encode(digest).decode()}" for digest in digests),
-        }
+        keys = [self._caller_key(secret, key_id) for secret in self._secrets]
+        return signature_headers(keys, callback_id, seconds, body)
 
     def _signature(self, key: bytes, task_id: str) -> str:
         return hmac.digest(key, task_id.encode(errors="replace"), "sha256").hex()
 
     def _caller_key(self, secret: bytes, key_id: str) -> bytes:
         return hmac.digest(secret, CALLER_PURPOSE + key_id.encode(), "sha256")
+
+
+def signature_headers(keys: Sequence[bytes], message_id: str, seconds: int, body: bytes) -> dict[str, str]:
+    """Return the signature headers (Standard Webhooks) of a notification, with a signature by each key. `message_id`:
+    equal for repeated attempts; `seconds`: Unix time at which it is sent.
+    """
+    signed = b".".join([message_id.encode(), str(seconds).encode(), body])
+    digests = [hmac.digest(key, signed, "sha256") for key in keys]
+    return {
+        "webhook-id": message_id,
+        "webhook-timestamp": str(seconds),
+        "webhook-signature": " ".join(f"v1,{b64encode(digest).decode()}" for digest in digests),
+    }
