@@ -46,6 +46,8 @@ class Shape(Enum):
     LIST_REQUESTS = auto()
     GET_REQUEST = auto()
     LIST_CHANNELS = auto()
+    LIST_ALERTS = auto()
+    TEST_ALERT_RECEIVER = auto()
     GET_FILE = auto()
     CALL_METHOD = auto()  # takes a message of the schema by the Connect protocol, answers with one or a stream
     ALIVE = auto()
@@ -176,7 +178,10 @@ OLLAMA_ROUTES = (  # its embeddings are rows of their operation
     Route("GET", "/api/version", Shape.GET_VERSION, "ollama_chat", needs_key=False),
 )
 
-METHOD_SERVICES = (*dict.fromkeys(row.service for row in OPERATION_ROWS), "ModelService", "AdminService")
+METHOD_SERVICES = (
+    *dict.fromkeys(row.service for row in OPERATION_ROWS),
+    *("ModelService", "AdminService", "AlertService"),
+)
 """Services of the schema whose methods are called with a key."""
 SIGNED_SERVICES = ("FileService",)
 """Services whose requests have a signature instead."""
@@ -233,6 +238,8 @@ ROUTE_TABLE = (
             ("GET", "requests", Shape.LIST_REQUESTS),
             ("GET", "requests/{request_id:.+}", Shape.GET_REQUEST),
             ("GET", "channels", Shape.LIST_CHANNELS),
+            ("GET", "alerts", Shape.LIST_ALERTS),
+            ("POST", "alert-receivers/{receiver}/test", Shape.TEST_ALERT_RECEIVER),
         )
     ),
     *METHOD_ROUTES,

@@ -22,6 +22,7 @@ Json = dict[str, Any]
 
 STUBS = {
     "AdminService": "admin",
+    "AlertService": "alerts",
     "EmbeddingService": "embeddings",
     "FileService": "files",
     "GenerationService": "generation",

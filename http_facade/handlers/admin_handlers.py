@@ -1,4 +1,4 @@
-"""Handlers of the administration API over HTTP: API keys, usage, records of past requests, and channels."""
+"""Handlers of the administration API over HTTP: API keys, usage, records of past requests, channels, and alerts."""
 
 from collections.abc import Awaitable, Callable
 
@@ -18,11 +18,11 @@ from umg_grpc.wire.protobuf_json import from_query, to_json
 
 
 class AdminHandlers:
-    """Handlers of the administration API: API keys, usage, records of past requests, and channels."""
+    """Handlers of the administration API: API keys, usage, records of past requests, channels, and alerts."""
 
     def __init__(self, face: str, channel: grpc.aio.Channel, settings: Settings) -> None:
         self._face = face
-        self._stub = rpc.AdminServiceStub(channel)
+        self._stubs = {"AdminService": rpc.AdminServiceStub(channel), "AlertService": rpc.AlertServiceStub(channel)}
         self._bodies = BodyReader(face, (), channel, settings)
 
     def handler(self, shape: Shape) -> Callable[[HttpExchange], Awaitable[web.StreamResponse]]:
@@ -33,7 +33,9 @@ class AdminHandlers:
             message = await self._read(exchange, method)
             for name, value in exchange.parameters.items():
                 setattr(message, name, "" if (name, value) == ("key_id", SELF_PLACE) else value)
-            response = await getattr(self._stub, method.name)(message, metadata=metadata(exchange, self._face))
+            response = await getattr(self._stubs[method.service], method.name)(
+                message, metadata=metadata(exchange, self._face)
+            )
             return _json(msgspec.json.encode(to_json(response)))
 
         return handle

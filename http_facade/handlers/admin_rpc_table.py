@@ -16,12 +16,14 @@ SELF_PLACE = "self"
 
 @dataclass(frozen=True)
 class AdminMethod:
-    """Row of the table: an RPC of `umg.v1.AdminService`, its request type, and the decoder of its JSON body, if any."""
+    """Row of the table: an RPC of an administration service, its request type, and the decoder of its JSON body."""
 
     name: str
     request: type[Message]
     decode: Callable[[bytes], Message] | None = None
     """Function that reads a body; None for requests in the query of the URL."""
+    service: str = "AdminService"
+    """Service of the RPC."""
 
 
 ADMIN_METHODS: Mapping[Shape, AdminMethod] = MappingProxyType(
@@ -37,5 +39,9 @@ ADMIN_METHODS: Mapping[Shape, AdminMethod] = MappingProxyType(
         Shape.LIST_REQUESTS: AdminMethod("ListRequestRecords", pb.ListRequestRecordsRequest),
         Shape.GET_REQUEST: AdminMethod("GetRequestRecord", pb.GetRequestRecordRequest),
         Shape.LIST_CHANNELS: AdminMethod("ListChannels", pb.ListChannelsRequest),
+        Shape.LIST_ALERTS: AdminMethod("ListAlerts", pb.ListAlertsRequest, service="AlertService"),
+        Shape.TEST_ALERT_RECEIVER: AdminMethod(
+            "TestAlertReceiver", pb.TestAlertReceiverRequest, service="AlertService"
+        ),
     }
 )

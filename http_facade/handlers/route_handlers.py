@@ -64,8 +64,17 @@ def handler(route: Route, channel: grpc.aio.Channel, settings: Settings) -> Hand
         case Shape.LIST_MODELS | Shape.GET_MODEL:
             return ModelHandlers(route.format, channel, settings).handler(route.shape)
         case (
-            Shape.CREATE_KEY | Shape.LIST_KEYS | Shape.GET_KEY | Shape.UPDATE_KEY | Shape.ROTATE_KEY | Shape.REVOKE_KEY
-        ) | (Shape.GET_USAGE | Shape.LIST_USAGE | Shape.LIST_REQUESTS | Shape.GET_REQUEST | Shape.LIST_CHANNELS):
+            (
+                Shape.CREATE_KEY
+                | Shape.LIST_KEYS
+                | Shape.GET_KEY
+                | Shape.UPDATE_KEY
+                | Shape.ROTATE_KEY
+                | Shape.REVOKE_KEY
+            )
+            | (Shape.GET_USAGE | Shape.LIST_USAGE | Shape.LIST_REQUESTS | Shape.GET_REQUEST | Shape.LIST_CHANNELS)
+            | (Shape.LIST_ALERTS | Shape.TEST_ALERT_RECEIVER)
+        ):
             return AdminHandlers(route.format, channel, settings).handler(route.shape)
         case (
             Shape.CREATE_VIDEO

@@ -121,7 +121,7 @@ class Responses:
                 content[_stream_type(route)] = self._events(types.event)
             return content
         if (method := ADMIN_METHODS.get(route.shape)) is not None:
-            response = Default().FindMethodByName(f"umg.v1.AdminService.{method.name}").output_type
+            response = Default().FindMethodByName(f"umg.v1.{method.service}.{method.name}").output_type
             return {JSON_TYPE: {"schema": self._messages.schema(response)}}
         if (kind := _RESPONSES.get(route.shape)) is not None:
             content = {JSON_TYPE: {"schema": self._types.schema(kind(route))}}

@@ -23,6 +23,7 @@ ID_WORDS = {
     "key_id": "KEY_ID",
     "request_id": "REQUEST_ID",
     "token": "FILE_TOKEN",
+    "receiver": "ops",
 }
 """Name of a parameter -> word that stands for its value in examples."""
 

@@ -42,6 +42,8 @@ _ADMIN_SUMMARIES = {
     Shape.LIST_REQUESTS: "List the records of requests",
     Shape.GET_REQUEST: "Get the record of a request",
     Shape.LIST_CHANNELS: "List the channels and their states",
+    Shape.LIST_ALERTS: "List the alerts, open and past",
+    Shape.TEST_ALERT_RECEIVER: "Send a test to a receiver of alerts",
 }
 DESCRIBED_OPERATIONS: Mapping[Shape, OperationDescription] = MappingProxyType(
     {
@@ -101,7 +103,7 @@ DESCRIBED_OPERATIONS: Mapping[Shape, OperationDescription] = MappingProxyType(
             shape: OperationDescription(
                 "Administration",
                 _ADMIN_SUMMARIES[shape],
-                f"AdminService.{method.name}",
+                f"{method.service}.{method.name}",
                 (*(KEY_STATUSES if method.decode is None else BODY_STATUSES), 404),
             )
             for shape, method in ADMIN_METHODS.items()

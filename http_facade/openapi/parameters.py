@@ -31,6 +31,7 @@ _PATH = {
     "task_id": "Id of the task.",
     "video_id": "Id of the finished video.",
     "key_id": "Id of the key.",
+    "receiver": "Name of the receiver of alerts.",
     "request_id": "Id of the request, from `x-request-id` of its response.",
     "token": "Signed token of the link.",
     "signature": "Signature of the address.",

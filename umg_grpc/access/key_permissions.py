@@ -24,6 +24,7 @@ _SERVICES: Mapping[str, frozenset[str] | None] = {
     "ModelService": frozenset({MODELS_SCOPE}),
     "FileService": None,
     "AdminService": frozenset({ADMIN_SCOPE}),
+    "AlertService": frozenset({ADMIN_SCOPE}),
 }
 _METHODS: Mapping[str, frozenset[str] | None] = {
     # a key may read itself; the servicer checks which key a call names

@@ -18,6 +18,7 @@ from umg_grpc.config import Config
 from umg_grpc.config.config_comparison import Changes, changes
 from umg_grpc.config.config_hash import config_hash
 from umg_grpc.operations import OPERATION_ROWS, UNARY_OPERATIONS
+from umg_grpc.process.alert_factory import alert_parts
 from umg_grpc.process.channel_factory import ChannelFactory, LocalSource
 from umg_grpc.process.component_factory import (
     ProcessContext,
@@ -82,7 +83,7 @@ from umg_grpc.wire.video import ENTRY_FORMATS
 
 SERVICE_NAMES = sorted(
     {
-        *(f"umg.v1.{name}" for name in ("AdminService", "FileService", "ModelService")),
+        *(f"umg.v1.{name}" for name in ("AdminService", "AlertService", "FileService", "ModelService")),
         *(r.full_service for r in OPERATION_ROWS),
     }
 )
@@ -111,6 +112,7 @@ class Service:
         memory: ConversationStores,
         local: LocalSource | None,
         process: ProcessContext,
+        client: Client,
     ) -> None:
         self.store = store
         self.metrics = process.metrics
@@ -153,6 +155,7 @@ class Service:
             lambda: list_states(self._config, process.model_lists),
         )
         self._admin = AdminServicer(store, report, refuses_limits=process.counts_alone)
+        self.alerts = alert_parts(config, store, process.task_process, client, shared, lambda: channels.router)
         self._files = FileServicer(process.links, process.blobs)
         self.tasks = _tasks(config, store, channels, process)
         self._submissions = Submissions(context, self.tasks.context, self.tasks.accepted)
@@ -171,6 +174,7 @@ class Service:
         rpc.add_ImageServiceServicer_to_server(self._images, server)
         rpc.add_ModelServiceServicer_to_server(self._models, server)
         rpc.add_AdminServiceServicer_to_server(self._admin, server)
+        rpc.add_AlertServiceServicer_to_server(self.alerts.servicer, server)
         rpc.add_FileServiceServicer_to_server(self._files, server)
         rpc.add_VideoServiceServicer_to_server(self._videos, server)
 
@@ -227,6 +231,7 @@ class Service:
         self._channels.replace(channels)
         self._shared.take(config)
         self.fetcher.configure(config.egress)
+        self.alerts.configure(config)
         found = changes(self._started_config, self._config, config)
         self._config, self._config_hash = config, prepared.config_hash
         return found
@@ -234,6 +239,7 @@ class Service:
     async def start(self) -> None:
         """Start the background tasks: video tasks, model discovery. Wait a bounded time for the first model lists."""
         self.tasks.start()
+        self.alerts.start()
         await self._discovery.start(self._take_models)
 
     async def wait_listed(self, seconds: float) -> None:
@@ -243,6 +249,7 @@ class Service:
     async def aclose(self) -> None:
         """Finish the submissions of video tasks in flight, then stop the background tasks of the services."""
         await self._discovery.aclose()
+        await self.alerts.aclose()
         await self._submissions.aclose()
         await self.tasks.aclose()
 
@@ -339,7 +346,7 @@ async def open_service(
             process.metrics.count_credential_read,
             GuardFactory(client, process.metrics.count_guard, stack),
         )
-        service = Service(config, store, authenticator, factory, memory, local, process)
+        service = Service(config, store, authenticator, factory, memory, local, process, client)
         stack.push_async_callback(service.aclose)
         await started(LearnedQuirkTable(store, service.learned_quirks), stack).load()
         started(service.prompt_table, stack)

@@ -3,6 +3,7 @@ import { clone, create, type DescService, type MessageInitShape } from "@bufbuil
 import type { CallOptions } from "@connectrpc/connect";
 import { open } from "#transport";
 import { AdminService } from "../gen/umg/v1/admin_service_pb.js";
+import { AlertService } from "../gen/umg/v1/alert_service_pb.js";
 import * as v1 from "../gen/umg/v1/content_pb.js";
 import type { Embedding } from "../gen/umg/v1/embedding_pb.js";
 import { EmbeddingService } from "../gen/umg/v1/embedding_service_pb.js";
@@ -35,6 +36,7 @@ export function connect(address: string, key: string, options: Options = {}) {
   const service = <S extends DescService>(description: S) => calls(description, transport, key, options);
   return {
     admin: service(AdminService),
+    alerts: service(AlertService),
     embeddings: service(EmbeddingService),
     files: service(FileService),
     generation: service(GenerationService),

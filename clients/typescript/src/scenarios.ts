@@ -7,6 +7,7 @@ import { readFileSync } from "node:fs";
 import { type DescMethod, type DescService, fromJson, type JsonValue, type Message, toJson } from "@bufbuild/protobuf";
 import type { CallOptions } from "@connectrpc/connect";
 import { AdminService } from "../gen/umg/v1/admin_service_pb.js";
+import { AlertService } from "../gen/umg/v1/alert_service_pb.js";
 import type { ToolCall } from "../gen/umg/v1/content_pb.js";
 import { EmbeddingService, EmbedRequestSchema } from "../gen/umg/v1/embedding_service_pb.js";
 import { FileService } from "../gen/umg/v1/file_service_pb.js";
@@ -47,6 +48,7 @@ interface Scenario {
 
 const SERVICES: { [name: string]: [DescService, keyof Umg] } = {
   AdminService: [AdminService, "admin"],
+  AlertService: [AlertService, "alerts"],
   EmbeddingService: [EmbeddingService, "embeddings"],
   FileService: [FileService, "files"],
   GenerationService: [GenerationService, "generation"],

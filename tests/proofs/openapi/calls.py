@@ -86,6 +86,7 @@ CALLS = (
     Call("/admin/v1/usage", method="get"),
     Call("/admin/v1/requests", method="get"),
     Call("/admin/v1/channels", method="get"),
+    Call("/admin/v1/alerts", method="get"),
     Call("/umg.v1.GenerationService/Generate", _CANONICAL),
     Call("/umg.v1.GenerationService/CountTokens", {"request": _CANONICAL}),
     Call("/umg.v1.ModelService/ListModels", {}),

@@ -6,7 +6,8 @@ from umg_grpc.config.built_in_config import BUILT_IN
 
 _BUILT_IN = yaml.safe_load(BUILT_IN)
 _SANDBOX = next(row for row in _BUILT_IN["channels"] if row["protocols"] == ["sandbox"])
-CONFIG = yaml.safe_dump({"channels": [_SANDBOX | {"pace": 0}]})
+_AWAY = {"kind": "slack", "url": "http://127.0.0.1:1/"}
+CONFIG = yaml.safe_dump({"channels": [_SANDBOX | {"pace": 0}], "alerts": {"receivers": {"ops": _AWAY}}})
 
 MODELS = {
     "image": "famG-2.5-flash-image",

@@ -41,6 +41,9 @@ models:
   {VIDEO}: {{capabilities: {{operations: [videos]}}}}
   {VIDEO_D}: {{family: vidD, capabilities: {{operations: [videos]}}}}
 overload: {{lag: 10}}
+alerts:
+  receivers:
+    ops: {{kind: webhook, url: "http://127.0.0.1:1/", secret: whsec_{"A" * 32}}}
 """
 
 RECORDING = wav_file(bytes(4800), 24_000)
@@ -113,6 +116,7 @@ REQUESTS: Mapping[str, Message] = {
     "RemixVideoTask": pb.RemixVideoTaskRequest(prompt="Hi"),
     "GetModel": pb.GetModelRequest(model=TEXT),
     "GetKey": pb.GetKeyRequest(key_id="another"),
+    "TestAlertReceiver": pb.TestAlertReceiverRequest(receiver="ops"),
 }
 """Requests of methods; the request of any other method is empty."""
 

@@ -69,6 +69,8 @@ SHAPES: Mapping[Shape, str] = {
     Shape.LIST_REQUESTS: ADMIN_SCOPE,
     Shape.GET_REQUEST: ADMIN_SCOPE,
     Shape.LIST_CHANNELS: ADMIN_SCOPE,
+    Shape.LIST_ALERTS: ADMIN_SCOPE,
+    Shape.TEST_ALERT_RECEIVER: ADMIN_SCOPE,
 }
 """Scope that a key needs for the routes of a shape."""
 UNARY_SCOPES = {
@@ -95,6 +97,7 @@ SERVICES = {
     "umg.v1.ImageService": {"images"},
     "umg.v1.VideoService": {"videos"},
     "umg.v1.AdminService": {ADMIN_SCOPE},
+    "umg.v1.AlertService": {ADMIN_SCOPE},
 }
 """Scopes of which a key needs one for the methods of a service."""
 OWN = {"GetUsage", "GetRequestRecord"}

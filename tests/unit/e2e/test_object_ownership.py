@@ -119,6 +119,10 @@ async def make_external_task(gate: Gate) -> str:
     return external_id
 
 
+async def receiver_name(gate: Gate) -> str:
+    return "ops"
+
+
 def task_of(route: Route) -> Owned:
     kind = MEDIA_KINDS.get(route.kind, pb.VIDEO_TASK_KIND_UNSPECIFIED)
     return Owned(partial(make_task, entry=VIDEO_FACES[route.format].entry, kind=kind))
@@ -128,6 +132,7 @@ TASK, EXTERNAL_TASK = Owned(make_task), Owned(make_external_task)
 RESPONSE, RECORD = Owned(make_response), Owned(make_record)
 THREAD = Owned(make_thread, reason="THREAD_NOT_FOUND")
 KEY = Owned(make_key, status=403, reason="PERMISSION_DENIED")
+ALERT_RECEIVER = Owned(receiver_name, status=403, reason="PERMISSION_DENIED")
 OBJECTS: Mapping[Shape, Owned] = {
     Shape.GET_RESPONSE: RESPONSE,
     Shape.DELETE_RESPONSE: RESPONSE,
@@ -139,6 +144,7 @@ OBJECTS: Mapping[Shape, Owned] = {
     Shape.ROTATE_KEY: KEY,
     Shape.REVOKE_KEY: KEY,
     Shape.GET_USAGE: KEY,
+    Shape.TEST_ALERT_RECEIVER: ALERT_RECEIVER,
 }
 """Objects that the paths of the shapes name. A keyed route with a parameter other than the model needs a row."""
 BODIES_OF_SHAPES: Mapping[Shape, Mapping[str, Any]] = {

@@ -130,6 +130,10 @@ class Admin(Calls, v1.AdminServiceStub):
     """Stub of the service `umg.v1.AdminService`."""
 
 
+class Alerts(Calls, v1.AlertServiceStub):
+    """Stub of the service `umg.v1.AlertService`."""
+
+
 class Embeddings(Calls, v1.EmbeddingServiceStub):
     """Stub of the service `umg.v1.EmbeddingService`."""
 

@@ -11,6 +11,7 @@ from grpclib.client import Channel
 from umg_client import v1
 from umg_client.calls import (
     Admin,
+    Alerts,
     Embeddings,
     Files,
     Generation,
@@ -66,6 +67,7 @@ class Client:
 
     def __init__(self, channel: Channel, options: Options) -> None:
         self.admin = Admin(channel, options)
+        self.alerts = Alerts(channel, options)
         self.embeddings = Embeddings(channel, options)
         self.files = Files(channel, options)
         self.generation = Generation(channel, options)

@@ -101,6 +101,7 @@ class SyncClient:
         self._client = client
         self._loop = loop
         self.admin = blocking.AdminService(client.admin, loop)
+        self.alerts = blocking.AlertService(client.alerts, loop)
         self.embeddings = blocking.EmbeddingService(client.embeddings, loop)
         self.files = blocking.FileService(client.files, loop)
         self.generation = blocking.GenerationService(client.generation, loop)
