@@ -1,4 +1,4 @@
-"""Client of `umg.v1.AdminService` for commands: an interface for all ways to call the service, and its failures."""
+"""Client of the administration services for commands: an interface for all ways to call them, and its failures."""
 
 from typing import Protocol, TypeVar
 
@@ -10,10 +10,10 @@ ResponseT = TypeVar("ResponseT", bound=Message)
 
 
 class AdminClient(Protocol):
-    """Interface of a client of `umg.v1.AdminService`, which commands use to manage keys and read usage."""
+    """Interface of a client of the administration services, which commands use to manage keys and read usage."""
 
     async def call(self, request: Message, kind: type[ResponseT]) -> ResponseT:
-        """Call the RPC of `umg.v1.AdminService` with this request type. Raise UmgError or CommandError."""
+        """Call the RPC of an administration service with this request type. Raise UmgError or CommandError."""
         ...
 
 
@@ -22,5 +22,12 @@ class CommandError(Exception):
 
 
 def method_name(request: Message) -> str:
-    """Return the name of the RPC of `umg.v1.AdminService` with this type of request, for example `GetKey`."""
+    """Return the name of the RPC with this type of request, for example `GetKey`."""
     return request.DESCRIPTOR.name.removesuffix("Request")
+
+
+def service_name(request: Message) -> str:
+    """Return the full name of the service whose RPC has this type of request, for example `umg.v1.AdminService`."""
+    [service] = request.DESCRIPTOR.file.services_by_name.values()  # a request is in the file of its service
+    name: str = service.full_name
+    return name

@@ -1,40 +1,71 @@
 """Client of the administration service in the process of a command, on the database of a config."""
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from google.protobuf.message import Message
 
 from umg_grpc.access.caller_identity import Caller
-from umg_grpc.cli.admin_client import ResponseT, method_name
+from umg_grpc.cli.admin_client import ResponseT, method_name, service_name
 from umg_grpc.cli.common_flags import AdminTarget
 from umg_grpc.cli.database_connection import opened_database
 from umg_grpc.process.config_loading import load_storage
+from umg_grpc.service.alerts.alert_receiver_interface import AlertReceiverClient
 from umg_grpc.service.pipeline.call_state import CURRENT_CALL, Arrival, Call
 from umg_grpc.service.servicers.administration import Administration
+from umg_grpc.service.servicers.alert_administration import AlertAdministration
+from umg_grpc.store.alert_table import AlertTable
 from umg_grpc.v1 import pb
+
+ALERTS_PROCESS = "umg"
+"""Name of a command as a process that works on alerts. It evaluates no rules."""
 
 
 class LocalAdmin:
-    """Administration client that runs the service in the command's process, with an administrator's permissions."""
+    """Administration client that runs the services in the command's process, with an administrator's permissions."""
 
-    def __init__(self, administration: Administration) -> None:
-        self._administration = administration
+    def __init__(self, services: Mapping[str, object]) -> None:
+        """Create a client. `services`: full name of a service -> object with its methods."""
+        self._services = services
 
     @classmethod
     @asynccontextmanager
     async def opened(cls, target: AdminTarget) -> "AsyncGenerator[LocalAdmin, None]":
         """Yield a client that works on the database of the target's config, which must exist. Raise CommandError."""
-        async with opened_database(load_storage(target.config).database, target.data) as store:
-            yield cls(Administration(store, NoChannels(), check_change))
+        async with AsyncExitStack() as stack:
+            database = opened_database(load_storage(target.config).database, target.data)
+            store = await stack.enter_async_context(database)
+            receivers = ConfigReceivers(target, stack)
+            table = AlertTable(store, ALERTS_PROCESS)
+            yield cls(
+                {
+                    "umg.v1.AdminService": Administration(store, NoChannels(), check_change),
+                    "umg.v1.AlertService": AlertAdministration(table, receivers, check_change, store.clock.now),
+                }
+            )
 
     async def call(self, request: Message, kind: type[ResponseT]) -> ResponseT:
         name = method_name(request)
         call = Call(Arrival(name, {}, trusted=True, request_id="umg"))
         call.known_caller = Caller("", "umg", (), None, None, administrator=True)
         CURRENT_CALL.set(call)
-        response: ResponseT = await getattr(self._administration, name)(request, None)
+        response: ResponseT = await getattr(self._services[service_name(request)], name)(request, None)
         return response
+
+
+class ConfigReceivers:
+    """Receivers of alerts in the target's config, which is read when one is tested: it may need secrets."""
+
+    def __init__(self, target: AdminTarget, stack: AsyncExitStack) -> None:
+        self._target = target
+        self._stack = stack
+
+    def find(self, name: str) -> AlertReceiverClient | None:
+        from umg_grpc.process.config_loading import load
+        from umg_grpc.service.alerts.alert_receiver_clients import ReceiverClients
+
+        config = load(self._target.config, self._target.data)
+        return ReceiverClients.of_command(config.alerts, config.proxies, self._stack).find(name)
 
 
 class NoChannels:

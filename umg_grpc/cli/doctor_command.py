@@ -11,6 +11,7 @@ from enum import StrEnum
 from http.client import HTTPException
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from umg_grpc.cli.health_command import connection_to
 from umg_grpc.cli.text_tables import Column, Fit, Form, print_table
@@ -34,6 +35,7 @@ RECOMMENDED_CONNECTIONS = 8192
 """Connections for which the limit of open files should suffice, where the config does not limit them."""
 DISK_BYTES = 64 << 20
 """Least free space on the disk of the data directory."""
+ALERT_REMEDY = "check `alerts.receivers` in the config; `umg alerts test NAME` sends a test"
 MEMORY_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current")
 
 
@@ -94,6 +96,8 @@ async def _checks(machine: Machine) -> AsyncIterator[Check]:
     if machine.config.redis is not None:
         yield await redis(machine.config.redis)
     for check in local_models(machine):
+        yield check
+    for check in await alert_receivers(machine.config):
         yield check
     connections = machine.config.overload.connections or RECOMMENDED_CONNECTIONS
     yield open_files(connections, *resource.getrlimit(resource.RLIMIT_NOFILE))
@@ -204,6 +208,34 @@ async def redis(url: str) -> Check:
     finally:
         await client.aclose()
     return Check("redis", CheckState.OK, "reachable")
+
+
+async def alert_receivers(config: Config) -> list[Check]:
+    """Check that a connection to each receiver of alerts can be opened; nothing is sent."""
+    from umg_grpc.config.alert_settings import EmailReceiver
+
+    checks = list[Check]()
+    for name, receiver in config.alerts.receivers.items():
+        if isinstance(receiver, EmailReceiver):
+            host, port, via = receiver.host, receiver.port, None
+        else:
+            via = config.proxies.of_url(receiver.url)
+            parts = urlsplit(receiver.url if via is None else via.url)
+            host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+        place = f"{name}: {host}:{port}" if via is None else f"{name}: the proxy {host}:{port}"
+        try:
+            async with asyncio.timeout(WAIT_SECONDS):
+                _, writer = await asyncio.open_connection(host, port)
+            writer.close()
+        except OSError as error:  # TimeoutError is one
+            reason = error.strerror or "no response in time"
+            checks.append(Check("alerts", CheckState.WARN, f"{place} cannot be reached: {reason}", ALERT_REMEDY))
+        else:
+            checks.append(Check("alerts", CheckState.OK, f"{place} accepts connections"))
+    if checks and not config.usage.enabled:
+        found = "the rules of usage find nothing with `usage: {enabled: false}`"
+        checks.append(Check("alerts", CheckState.WARN, found, "enable it, or disable these rules"))
+    return checks
 
 
 def local_models(machine: Machine) -> Iterator[Check]:

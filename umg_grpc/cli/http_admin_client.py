@@ -18,11 +18,10 @@ from google.protobuf import json_format
 from google.protobuf.message import Message
 
 from umg_grpc.base.proxy_rules import ProxyError
-from umg_grpc.cli.admin_client import ADMIN_KEY_VARIABLE, CommandError, ResponseT, method_name
+from umg_grpc.cli.admin_client import ADMIN_KEY_VARIABLE, CommandError, ResponseT, method_name, service_name
 from umg_grpc.cli.environment_proxy import proxy_handler
 from umg_grpc.config import Address
 
-ADMIN_SERVICE = "umg.v1.AdminService"
 WAIT_SECONDS = 60.0
 PATH_CHARACTERS = "/%:@!$&'()*+,;="
 """Characters of a path that are sent as they are, beside letters, digits and `_.-~` (RFC 3986, section 3.3)."""
@@ -71,7 +70,7 @@ class RemoteAdmin:
         yield cls(build_opener(proxies, NoRedirects), ascii_path.rstrip("/"), key)
 
     async def call(self, request: Message, kind: type[ResponseT]) -> ResponseT:
-        url = f"{self._gateway}/{ADMIN_SERVICE}/{method_name(request)}"
+        url = f"{self._gateway}/{service_name(request)}/{method_name(request)}"
         response = await self._send(url, json_format.MessageToJson(request).encode())
         try:
             return json_format.ParseDict(response, kind(), ignore_unknown_fields=True)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from umg_grpc.cli.alert_command_actions import print_alerts
 from umg_grpc.cli.doctor_command import Check, CheckState, print_checks
 from umg_grpc.cli.key_tables import print_key, print_keys
 from umg_grpc.cli.live_check import print_results
@@ -235,6 +236,37 @@ def callbacks(form: Form) -> None:
     print_callbacks([(waiting, "no response in 10 s"), (given_up, f"status 503: {REFUSAL}")], form)
 
 
+def alerts(form: Form) -> None:
+    budget = pb.Alert(
+        alert_id="alert_Rk3",
+        rule=pb.ALERT_RULE_BUDGET,
+        object=f"key:{KEY_IDS[0]}",
+        threshold_percent=80,
+        summary="The monthly budget of the key `north-search-and-ranking` is spent to 81 %: 81.00 of 100.00 credits.",
+        details={"name": "north-search-and-ranking", "percent": "81"},
+        open_time=time(timedelta(hours=3)),
+    )
+    down = pb.Alert(
+        alert_id="alert_x71",
+        rule=pb.ALERT_RULE_CHANNEL_DOWN,
+        object=f"north-europe-west/{LONG_MODEL}",
+        summary=f"Channel `north-europe-west` is down for model `{LONG_MODEL}`: calls use other channels, or fail.",
+        open_time=time(timedelta(days=1)),
+        close_time=time(timedelta(hours=20)),
+    )
+    opened, event = time(timedelta(hours=3)), pb.ALERT_EVENT_OPENED
+    delivered = pb.AlertDelivery(receiver="ops", event=event, create_time=opened, delivered_time=opened, attempts=1)
+    failed = pb.AlertDelivery(
+        receiver="finance",
+        event=event,
+        create_time=opened,
+        attempts=3,
+        next_attempt_time=time(),
+        last_error="the receiver answered with status 503",
+    )
+    print_alerts([pb.AlertRecord(alert=budget, deliveries=[delivered, failed]), pb.AlertRecord(alert=down)], form)
+
+
 def prices(form: Form) -> None:
     rows = [
         FilePrice(
@@ -279,6 +311,7 @@ TABLE_SAMPLES = [
     TableSample("tasks", "tasks list", lambda form: print_tasks(tasks(), NOW, form)),
     TableSample("task", "tasks show", lambda form: print_task(tasks()[0], form)),
     TableSample("callbacks", "tasks callbacks", callbacks),
+    TableSample("alerts", "alerts list", alerts),
     TableSample("prices", "prices list", prices),
     TableSample("providers", "providers", providers),
     TableSample("checks", "doctor", lambda form: print_checks(CHECKS, form)),

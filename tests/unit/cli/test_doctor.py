@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from sqlalchemy import text
 
+from tests.support.alert_receivers import webhook_server
 from tests.support.databases import Database, Postgres
 from tests.support.full_disks import SmallDisk, disk_at
 from tests.support.gateways import SANDBOX, running
@@ -93,6 +94,17 @@ async def test_redis_that_does_not_answer_is_a_warning(redis_server: RedisServer
     assert (await doctor_command.redis(redis_server.url)).state is CheckState.OK
     redis_server.stop()
     assert (await doctor_command.redis(redis_server.url)).state is CheckState.WARN
+
+
+async def test_a_receiver_of_alerts_that_cannot_be_reached_is_a_warning(tmp_path: Path) -> None:
+    async with webhook_server() as server:
+        away = "    away: {kind: email, host: 127.0.0.1, port: 1, sender: a@example.com, to: [b@example.com]}\n"
+        config = f"alerts:\n  receivers:\n{server.config()}{away}usage: {{enabled: false}}\n"
+        found = await doctor_command.alert_receivers(machine(tmp_path, config).config)
+    assert [check.state for check in found] == [CheckState.OK, CheckState.WARN, CheckState.WARN]
+    assert "away: 127.0.0.1:1 cannot be reached: " in found[1].found
+    assert server.received == []
+    assert await doctor_command.alert_receivers(machine(tmp_path).config) == []
 
 
 def test_a_data_folder_that_cannot_be_written_fails(tmp_path: Path) -> None:

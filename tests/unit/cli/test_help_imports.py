@@ -126,10 +126,11 @@ STARTS = [
         "records",
         (
             *("keys list", "keys show app", "keys webhook-secret app", "keys revoke none"),
-            *("usage", "requests list", "requests show none", "tasks callbacks"),
+            *("usage", "requests list", "requests show none", "tasks callbacks", "alerts list"),
         ),
         SERVING | CODECS | GRPC | YAML,
     ),
+    Start("receivers", ("alerts test none",), SERVING | CODECS | GRPC),
     Start(
         "changes",
         ("keys create new", "keys update app --owner me", "keys rotate app"),
