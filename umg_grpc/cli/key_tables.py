@@ -12,6 +12,7 @@ from umg_grpc.wire.administration_api_json import OPERATION_NAMES, PERIOD_NAMES
 from umg_grpc.wire.protobuf_json import to_json
 
 TITLE_WIDTH = 13
+PERIOD_TEXTS = {period: f"a {name}" if period else "in all" for period, name in PERIOD_NAMES.items()}
 
 
 def print_keys(keys: Sequence[pb.Key], form: Form) -> None:
@@ -34,18 +35,43 @@ def _operations(key: pb.Key) -> str:
     return ", ".join([*operations, "admin"] if key.settings.administrator else operations)
 
 
-def _has_budget(key: pb.Key) -> bool:
-    return key.settings.HasField("budget_micro_credits")
+def _closest(key: pb.Key) -> pb.BudgetBalance | None:
+    """Return the state of the budget of which the largest share is used; None for a key without a budget. Soft budgets
+    refuse no calls.
+    """
+    balances = [balance for balance in key.balances if not balance.budget.soft]
+    settings = key.settings
+    if settings.HasField("budget_micro_credits"):
+        budget = pb.Budget(period=settings.budget_period, micro_credits=settings.budget_micro_credits)
+        amounts = {name: getattr(key, name) for name in ("spent_micro_credits", "reserved_micro_credits")}
+        balances.insert(0, pb.BudgetBalance(budget=budget, **amounts))
+    return max(balances, key=_share, default=None)
 
 
-def _left(key: pb.Key) -> int:
+def _left(balance: pb.BudgetBalance) -> int:
     """Return the micro-credits that are neither spent nor held for calls in flight."""
-    return max(0, key.settings.budget_micro_credits - key.spent_micro_credits - key.reserved_micro_credits)
+    return max(0, balance.budget.micro_credits - balance.spent_micro_credits - balance.reserved_micro_credits)
 
 
-def _used(key: pb.Key) -> str:
-    budget = key.settings.budget_micro_credits
-    return f"{(budget - _left(key)) / budget if budget else 1:.0%}"
+def _share(balance: pb.BudgetBalance) -> float:
+    budget = balance.budget.micro_credits
+    return (budget - _left(balance)) / budget if budget else 1.0
+
+
+def _of_closest(text: Callable[[pb.BudgetBalance], str]) -> Callable[[pb.Key], str]:
+    def cell(key: pb.Key) -> str:
+        balance = _closest(key)
+        return "" if balance is None else text(balance)
+
+    return cell
+
+
+def _further_budgets(key: pb.Key) -> str:
+    return ", ".join(
+        f"{credits_text(each.budget.micro_credits)} credits {PERIOD_TEXTS[each.budget.period]}"
+        f" ({'soft, ' if each.budget.soft else ''}{_share(each):.0%} used)"
+        for each in key.balances
+    )
 
 
 def _budget(settings: pb.KeySettings) -> str:
@@ -83,9 +109,12 @@ SETTING_TEXTS: Mapping[str, Callable[[pb.Key], str]] = {
     "tpm": lambda key: str(key.settings.tokens_per_minute or "no limit"),
     "concurrency": lambda key: str(key.settings.concurrent_requests or "no limit"),
     "budget": lambda key: _budget(key.settings),
-    "spent": lambda key: f"{credits_text(key.spent_micro_credits)} credits" if _has_budget(key) else "",
+    "spent": lambda key: (
+        f"{credits_text(key.spent_micro_credits)} credits" if key.settings.HasField("budget_micro_credits") else ""
+    ),
     "held": lambda key: f"{credits_text(key.reserved_micro_credits)} credits" if key.reserved_micro_credits else "",
-    "left": lambda key: f"{credits_text(_left(key))} credits, {_used(key)} used" if _has_budget(key) else "",
+    "budgets": _further_budgets,
+    "left": _of_closest(lambda balance: f"{credits_text(_left(balance))} credits, {_share(balance):.0%} used"),
     "route": lambda key: "shown" if key.settings.show_route else "hidden",
     "owner": lambda key: key.settings.owner or "none",
     "tags": lambda key: _tags(key) or "none",
@@ -118,11 +147,11 @@ KEY_COLUMNS = (
     _setting("id", 1),
     _setting("name", 1),
     _setting("state", 3),
-    _number("used", 2, lambda key: _used(key) if _has_budget(key) else ""),
-    _number("left", 2, lambda key: credits_text(_left(key)) if _has_budget(key) else ""),
-    _number("spent", 4, lambda key: credits_text(key.spent_micro_credits) if _has_budget(key) else ""),
-    _number("budget", 4, lambda key: credits_text(key.settings.budget_micro_credits) if _has_budget(key) else ""),
-    KeyColumn(Column("period", 5), lambda key: PERIOD_NAMES[key.settings.budget_period] if _has_budget(key) else ""),
+    _number("used", 2, _of_closest(lambda balance: f"{_share(balance):.0%}")),
+    _number("left", 2, _of_closest(lambda balance: credits_text(_left(balance)))),
+    _number("spent", 4, _of_closest(lambda balance: credits_text(balance.spent_micro_credits))),
+    _number("budget", 4, _of_closest(lambda balance: credits_text(balance.budget.micro_credits))),
+    KeyColumn(Column("period", 5), _of_closest(lambda balance: PERIOD_NAMES[balance.budget.period])),
     _setting("expires", 5),
     _number("rpm", 5, lambda key: str(key.settings.requests_per_minute or "")),
     _number("tpm", 5, lambda key: str(key.settings.tokens_per_minute or "")),
@@ -137,4 +166,6 @@ KEY_COLUMNS = (
     KeyColumn(Column("tags", 8, Fit.LISTED), _tags),
     _setting("created", 9),
 )
-"""Table of `umg keys list`: the use of budgets beside the names, so that keys near the end of theirs are noticed."""
+"""Table of `umg keys list`: the use of budgets beside the names, so that keys near the end of theirs are noticed.
+Of several budgets, the columns have the one of which the largest share is used.
+"""

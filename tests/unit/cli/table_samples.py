@@ -81,6 +81,13 @@ def keys() -> list[pb.Key]:
             ),
             spent_micro_credits=46_100_000,
             reserved_micro_credits=1_400_000,
+            balances=[
+                pb.BudgetBalance(
+                    budget=pb.Budget(period=pb.BUDGET_PERIOD_DAY, micro_credits=4_000_000),
+                    spent_micro_credits=3_960_000,
+                ),
+                pb.BudgetBalance(budget=pb.Budget(micro_credits=1_000_000, soft=True), spent_micro_credits=2_000_000),
+            ],
             create_time=time(timedelta(days=40)),
             last_use_time=time(timedelta(minutes=3)),
         ),
