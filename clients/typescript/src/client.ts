@@ -19,7 +19,6 @@ import { SpeechService } from "../gen/umg/v1/speech_service_pb.js";
 import { TranscriptionService } from "../gen/umg/v1/transcription_service_pb.js";
 import { type DownloadVideoResponse, VideoService } from "../gen/umg/v1/video_service_pb.js";
 import { calls, type Options } from "./calls.js";
-
 export { Code } from "@connectrpc/connect";
 export { type Options, UmgError } from "./calls.js";
 
@@ -58,8 +57,7 @@ export function user(text: string): v1.Message {
 
 /** Return the text of a response's first candidate, "" without one. */
 export function text(answer: GenerateResponse): string {
-  const parts = answer.candidates[0]?.message?.parts ?? [];
-  return parts.map(({ kind }) => (kind.case === "text" ? kind.value.text : "")).join("");
+  return (answer.candidates[0]?.message?.parts ?? []).map(({ kind: k }) => (k.case === "text" ? k.value.text : "")).join("");
 }
 
 /** Return the numbers of a vector, which are little-endian. */
