@@ -13,12 +13,15 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from umg_grpc.access.account_level_queries import find_project, levels_of
 from umg_grpc.access.account_levels import AccountLevel, Levels
+from umg_grpc.access.audit_log import ChangedObject, record_change
 from umg_grpc.access.budget_settings import Budget, budgets_of
 from umg_grpc.access.key_settings import BOOTSTRAP_KEY, KeyFields, NamedKeyFields, check_fields
+from umg_grpc.access.users import disabled_users
 from umg_grpc.base.errors import UmgError
 from umg_grpc.store import Store
 from umg_grpc.store.database import repeated, repeated_idempotent
 from umg_grpc.store.database_time import GivenClock, utc_of
+from umg_grpc.store.key_selection import EVERY_KEY, KeyScope, KeySelection
 from umg_grpc.store.table_definitions import ApiKey, ApiKeyChange, UtcTime
 from umg_grpc.v1 import pb
 
@@ -69,6 +72,8 @@ class Key:
     """Further budgets."""
     levels: Levels = ()
     """Project and organisation of the key."""
+    is_user_disabled: bool = False
+    """Whether the owner of the key is disabled, which ends the calls with it; known in lookups by secret only."""
 
     @property
     def has_limits(self) -> bool:
@@ -146,6 +151,7 @@ class ApiKeys:
             await _check_name_is_no_prefix(session, row)
             levels = await _assign_project(session, row, project)
             await session.merge(row)  # it is there already if an earlier run was committed without a response
+            await record_change(session, utc_of(self._clock), changed_key(row), None, audited_settings(row))
             return levels
 
     @repeated_idempotent
@@ -161,10 +167,12 @@ class ApiKeys:
                 if row.name == BOOTSTRAP_KEY and "name" in fields:
                     message = f"`{BOOTSTRAP_KEY}` is the gateway's own first key, which keeps its name"
                     raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="name")
+                before = audited_settings(row)
                 levels = await _assign_project(session, row, fields.get("project_id"))
                 _set_fields(row, fields)
                 if "name" in fields:
                     await _check_name_is_no_prefix(session, row)
+                await record_change(session, utc_of(self._clock), changed_key(row), before, audited_settings(row))
         except IntegrityError:
             raise _name_exists(fields.get("name", "")) from None
         return _key_of(row, levels)
@@ -190,19 +198,24 @@ class ApiKeys:
             if row.secret_hash == row.key_id:
                 message = "this caller has tokens of an issuer and no secret; its issuer replaces them"
                 raise UmgError(pb.ERROR_REASON_WRONG_STATE, message, state="token")
+            before = audited_settings(row)
             row.previous_secret_hash, row.previous_prefix = row.secret_hash, row.prefix
             row.previous_expire_time = utc_of(self._clock) + overlap
             row.secret_hash, row.prefix = hash_secret(secret), shown_prefix(secret)
+            await record_change(session, utc_of(self._clock), changed_key(row), before, audited_settings(row))
             return (await _keys_of(session, [row]))[0], secret
 
     @repeated
-    async def page(self, after: str, size: int, *, include_ended: bool = False) -> tuple[list[Key], str]:
-        """Return up to `size` keys, newest first, and the id after which the next page begins ("" if there is none).
-        The page begins after the key with the id `after`, "" for the first page. Raise UmgError(INVALID_FIELD) for an
-        unknown key.
+    async def page(
+        self, after: str, size: int, *, include_ended: bool = False, selection: KeySelection = EVERY_KEY
+    ) -> tuple[list[Key], str]:
+        """Return up to `size` of the selected keys, newest first, and the id after which the next page begins (""
+        if there is none). The page begins after the key with the id `after`, "" for the first page. Raise
+        UmgError(INVALID_FIELD) for an unknown key.
         """
         async with self._store.read() as session:
             query = select(*KEY_COLUMNS).order_by(ApiKey.create_time.desc(), ApiKey.key_id.desc()).limit(size + 1)
+            query = query.where(*selection.conditions())
             if not include_ended:
                 query = query.where(self._is_live())
             if after:
@@ -228,12 +241,13 @@ class ApiKeys:
         )
 
     @repeated
-    async def get(self, reference: str) -> Key:
+    async def get(self, reference: str, scope: KeyScope | None = None) -> Key:
         """Return the key with this id, name or prefix, tried in this order; a revoked one only if no other key matches.
-        Raises UmgError: OBJECT_NOT_FOUND, INVALID_FIELD if several keys match.
+        `scope`: keys that exist for the caller; None for all. Raises UmgError: OBJECT_NOT_FOUND, INVALID_FIELD if
+        several keys match.
         """
         async with self._store.read() as session:
-            return (await _keys_of(session, [await _find(session, reference)]))[0]
+            return (await _keys_of(session, [await _find(session, reference, scope)]))[0]
 
     @repeated_idempotent
     async def revoke(self, reference: str) -> Key:
@@ -242,8 +256,10 @@ class ApiKeys:
         """
         async with self._store.write() as session:
             row = await _find(session, reference)
+            before = audited_settings(row)
             if row.revoke_time is None:
                 row.revoke_time = utc_of(self._clock)
+            await record_change(session, utc_of(self._clock), changed_key(row), before, audited_settings(row))
             return (await _keys_of(session, [row]))[0]
 
     @repeated_idempotent
@@ -286,11 +302,11 @@ class ApiKeys:
         )
         async with self._store.read() as session:
             rows: list[tuple[int, str, ApiKey | None]] = [(*row,) for row in await session.execute(query)]
-            levels = await levels_of(session, {row.project_id for _, _, row in rows if row is not None})
-            return [
-                KeyChange(number, key_id, {} if row is None else by_secret_hash(row, levels.get(row.project_id, ())))
-                for number, key_id, row in rows
-            ]
+            keys = await _by_secret_hash(session, [row for _, _, row in rows if row is not None])
+        by_id = dict[str, dict[str, Key]]()
+        for digest, key in keys.items():
+            by_id.setdefault(key.key_id, {})[digest] = key
+        return [KeyChange(number, key_id, by_id.get(key_id, {})) for number, key_id, _ in rows]
 
     @repeated
     async def live_page(self, after: str, size: int) -> tuple[dict[str, Key], str]:
@@ -307,17 +323,18 @@ class ApiKeys:
 async def _by_secret_hash(session: AsyncSession, rows: Iterable[ApiKey]) -> dict[str, Key]:
     rows = list(rows)
     levels = await levels_of(session, {row.project_id for row in rows})
+    disabled = await disabled_users(session, {row.user_id for row in rows})
     found = dict[str, Key]()
     for row in rows:
-        found.update(by_secret_hash(row, levels.get(row.project_id, ())))
+        found.update(by_secret_hash(row, levels.get(row.project_id, ()), is_user_disabled=row.user_id in disabled))
     return found
 
 
-def by_secret_hash(row: ApiKey, levels: Levels = ()) -> dict[str, Key]:
+def by_secret_hash(row: ApiKey, levels: Levels = (), *, is_user_disabled: bool = False) -> dict[str, Key]:
     """Return hash of the secret -> key for a database row. During a rotation the hash of the former secret is included;
     its key has the former prefix, and expires at the end of the overlap. `levels`: of the key's project.
     """
-    key = _key_of(row, levels)
+    key = replace(_key_of(row, levels), is_user_disabled=is_user_disabled)
     if row.previous_secret_hash is None or key.previous_expire_time is None:
         return {row.secret_hash: key}
     ends = min(key.previous_expire_time, key.expire_time or key.previous_expire_time)
@@ -368,6 +385,20 @@ async def _assign_project(session: AsyncSession, row: ApiKey, reference: str | N
     return levels
 
 
+_UNAUDITED = frozenset({"key_id", "secret_hash", "previous_secret_hash", "last_use_time"})
+"""Columns that the audit log leaves out: secrets, the id, and the time of the last use."""
+
+
+def audited_settings(row: ApiKey) -> dict[str, object]:
+    """Return the settings and the state of a key for the audit log, without secrets."""
+    return {column.name: getattr(row, column.name) for column in KEY_COLUMNS if column.name not in _UNAUDITED}
+
+
+def changed_key(row: ApiKey) -> ChangedObject:
+    """Return a key as an object of the audit log."""
+    return ChangedObject("key", row.key_id, row.name, row.project_id or "")
+
+
 def _set_fields(row: ApiKey, fields: NamedKeyFields) -> None:
     for column, value in fields.items():
         if column != "project_id":  # `_assign_project` finds it
@@ -395,11 +426,12 @@ async def _check_name_is_no_prefix(session: AsyncSession, row: ApiKey) -> None:
         raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="name")
 
 
-async def _find(session: AsyncSession, reference: str) -> ApiKey:
+async def _find(session: AsyncSession, reference: str, scope: KeyScope | None = None) -> ApiKey:
     prefix = reference.rstrip("….")  # as `umg keys list` shows it
     by_prefix_too = (ApiKey.prefix == prefix) & (ApiKey.prefix != "")
     named = or_(ApiKey.key_id == reference, ApiKey.name == reference, by_prefix_too)
-    rows = list(await session.scalars(select(ApiKey).where(named).order_by(ApiKey.create_time.desc())))
+    query = select(ApiKey).where(named, *KeySelection(scope=scope).conditions())
+    rows = list(await session.scalars(query.order_by(ApiKey.create_time.desc())))
     live = [row for row in rows if row.revoke_time is None]
     by_id = [row for row in rows if row.key_id == reference]
     by_name = [row for row in live if row.name == reference]

@@ -15,7 +15,17 @@ from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from umg_grpc.access.api_keys import SHOWN_SHARE, hash_secret, new_row, new_secret, shown_prefix, utc_now
+from umg_grpc.access.api_keys import (
+    SHOWN_SHARE,
+    audited_settings,
+    changed_key,
+    hash_secret,
+    new_row,
+    new_secret,
+    shown_prefix,
+    utc_now,
+)
+from umg_grpc.access.audit_log import record_change
 from umg_grpc.access.key_settings import BOOTSTRAP_KEY
 from umg_grpc.access.secret_files import BOOTSTRAP_FILE, create_secret_file
 from umg_grpc.base.errors import UmgError
@@ -108,18 +118,20 @@ async def _install(store: Store, file: Path, variable: str | None, now: datetime
             return found
         if current is None:
             if known is None:
-                session.add(_stamped(new_row(secret, BOOTSTRAP_KEY, now), now))
+                session.add(row := _stamped(new_row(secret, BOOTSTRAP_KEY, now), now))
+                await record_change(session, now, changed_key(row), None, audited_settings(row))
             return _created(found, new=known is None)
         if not replace:
             if variable:
                 raise _refusal(found, current)
             return _unknown(current)
-        replaced_prefix = current.prefix
+        replaced_prefix, before = current.prefix, audited_settings(current)
         if known is None:
             current.secret_hash, current.prefix = hash_secret(secret), found.prefix
             _stamped(current, now)
         else:
             current.revoke_time = now  # a key that the operator made by hand takes its place
+        await record_change(session, now, changed_key(current), before, audited_settings(current))
         return _created(found, new=known is None, replaced_prefix=replaced_prefix)
 
 

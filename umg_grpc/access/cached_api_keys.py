@@ -21,6 +21,7 @@ class Rejection(enum.Enum):
     UNKNOWN = "this API key is not known here; check it, or ask the gateway's operator for one"
     REVOKED = "this API key was revoked; ask the gateway's operator for another"
     CLOSED = "the project of this API key, or its organisation, is closed; ask the gateway's operator"
+    DISABLED = "the user who owns this API key is disabled; ask the gateway's operator"
 
 
 @dataclass(slots=True, eq=False)
@@ -131,6 +132,8 @@ class KnownKeys:
 def _rejection(key: Key) -> Rejection | None:
     if key.revoke_time is not None:
         return Rejection.REVOKED
+    if key.is_user_disabled:
+        return Rejection.DISABLED
     return None if key.closed_level is None else Rejection.CLOSED
 
 

@@ -9,6 +9,7 @@ from umg_grpc.access.account_levels import Levels
 from umg_grpc.access.budget_settings import Budget, ChargedBudget, charged_budgets
 from umg_grpc.access.key_permissions import ADMIN_SCOPE, PERMITTED_OPERATIONS, model_operations
 from umg_grpc.access.key_settings import BOOTSTRAP_KEY
+from umg_grpc.access.principals import Principal
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.wildcard_patterns import matcher
 from umg_grpc.v1 import pb
@@ -61,6 +62,8 @@ class Caller:
     """Project and organisation of the key, whose restrictions, limits and budgets hold too."""
     user_id: str = ""
     """Person or service account that owns the key; "" for none."""
+    principal: Principal | None = None
+    """User that acts, for a credential other than a key; None for a key, see `access_control.py`."""
 
     @property
     def limit_id(self) -> str:

@@ -19,16 +19,17 @@ PERMITTED_OPERATIONS: Mapping[str, frozenset[ModelOperation]] = {
 EVERY_KEY = frozenset({*PERMITTED_OPERATIONS, ADMIN_SCOPE})
 """Scopes of a method that every key may call."""
 
+ADMINISTRATIVE_SERVICES = ("AdminService", "AccountService", "UserService", "AuditService")
+"""Services whose methods state a permission of roles, which `access_control.py` checks with the caller's rights."""
+
 _SERVICES: Mapping[str, frozenset[str] | None] = {
     **{row.service: frozenset({row.scope}) for row in OPERATION_ROWS},
     "ModelService": frozenset({MODELS_SCOPE}),
     "FileService": None,
-    "AdminService": frozenset({ADMIN_SCOPE}),
     "AlertService": frozenset({ADMIN_SCOPE}),
+    **dict.fromkeys(ADMINISTRATIVE_SERVICES, EVERY_KEY),
 }
 _METHODS: Mapping[str, frozenset[str] | None] = {
-    # a key may read itself; the servicer checks which key a call names
-    **dict.fromkeys((f"AdminService/{name}" for name in ("GetKey", "GetUsage", "GetRequestRecord")), EVERY_KEY),
     "VideoService/ReceiveVideoCallback": None,
 }
 

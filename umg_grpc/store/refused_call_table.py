@@ -6,6 +6,7 @@ from typing import NamedTuple
 from sqlalchemy import RowMapping, Table, delete, insert, select, tuple_
 
 from umg_grpc.store.database import Store, repeated
+from umg_grpc.store.key_selection import EVERY_KEY, KeySelection
 from umg_grpc.store.table_definitions import Base
 from umg_grpc.store.usage_record_table import MAX_FOUND, CallDetails, Position, UsageRecord
 from umg_grpc.store.usage_sum_queries import CallFilter, conditions_of
@@ -34,9 +35,11 @@ class RefusedCalls:
             await session.execute(insert(_TABLE), [_row_of(each) for each in refused])
 
     @repeated
-    async def find(self, request_id: str) -> list[RefusedCall]:
-        """Return the newest records with a request id, at most `MAX_FOUND`."""
+    async def find(self, request_id: str, keys: KeySelection = EVERY_KEY) -> list[RefusedCall]:
+        """Return the newest records of calls of `keys` with a request id, at most `MAX_FOUND`."""
         query = select(_TABLE).where(_TABLE.c.request_id == request_id)
+        if not keys.is_everything:
+            query = query.where(keys.selects(_TABLE.c.key_id))
         async with self._store.read() as session:
             rows = await session.execute(query.order_by(_TABLE.c.start_micros.desc()).limit(MAX_FOUND))
             return [_refused(row) for row in rows.mappings()]

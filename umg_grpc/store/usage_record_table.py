@@ -23,6 +23,7 @@ from umg_grpc.store.database import Store, repeated
 from umg_grpc.store.database_constants import SQLITE_KIND
 from umg_grpc.store.end_user_usage import EndUserCall, end_user_upserts
 from umg_grpc.store.insert_statements import in_one_statement, rows_of
+from umg_grpc.store.key_selection import EVERY_KEY, KeySelection
 from umg_grpc.store.repeated_background_tasks import reason_of
 from umg_grpc.store.row_upserts import batches
 from umg_grpc.store.sqlite_connection import run_in_thread
@@ -242,8 +243,10 @@ class UsageRecords:
                         logger.error("the database refuses a usage record", id=record[_ID], reason=reason)
 
     @repeated
-    async def find(self, request_id: str) -> list[UsageRecord]:
-        """Return the records with a request id, oldest first, at most the newest `MAX_FOUND`; empty for none."""
+    async def find(self, request_id: str, keys: KeySelection = EVERY_KEY) -> list[UsageRecord]:
+        """Return the records of calls of `keys` with a request id, oldest first, at most the newest `MAX_FOUND`; empty
+        for none.
+        """
         async with self._store.read() as session:
             spans = await spans_of_records(session)
         found = list[UsageRecord]()
@@ -252,6 +255,8 @@ class UsageRecords:
                 for table in await tables_of_records(session):
                     start = table.c.start_micros
                     query = select(*_columns_of(table)).where(table.c.request_id == request_id)
+                    if not keys.is_everything:
+                        query = query.where(keys.selects(table.c.key_id))
                     query = query.where(start >= since, start < until).order_by(start.desc()).limit(MAX_FOUND)
                     found += [_record_of(row) for row in (await session.execute(query)).mappings()]
             if len(found) >= MAX_FOUND:
@@ -279,7 +284,7 @@ class UsageRecords:
         self, by: Sequence[str], calls: CallFilter, *, after: Group = (), limit: int | None = None
     ) -> list[UsageSum]:
         """Return the totals of the selected calls by group, in the order of the groups' keys. `by`: names of
-        `DIMENSION_COLUMNS` and at most one time span of `SUM_BUCKETS`. `after`: last group of the previous page, or
+        `ALL_DIMENSIONS` and at most one time span of `SUM_BUCKETS`. `after`: last group of the previous page, or
         empty.
         """
         async with self._store.snapshot() as session:

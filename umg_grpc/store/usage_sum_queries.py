@@ -9,12 +9,26 @@ from operator import add
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from sqlalchemy import BigInteger, ColumnElement, FromClause, Select, case, cast, func, literal_column, select, tuple_
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    FromClause,
+    Select,
+    String,
+    case,
+    cast,
+    func,
+    literal_column,
+    select,
+    tuple_,
+)
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from umg_grpc.base.time_units import micros_of, time_of
 from umg_grpc.store.database_constants import SQLITE_KIND
 from umg_grpc.store.database_time import Clock
+from umg_grpc.store.key_selection import EVERY_KEY, KeySelection
+from umg_grpc.store.table_definitions import ApiKey
 from umg_grpc.store.usage_partitions import days_of_partitions
 from umg_grpc.store.usage_tables import (
     DAY_BUCKET,
@@ -35,6 +49,10 @@ DIMENSION_COLUMNS: Mapping[str, str] = MappingProxyType(
     {"key": "key_id", "model": "model", "operation": "operation", "channel": "channel", "agent": "agent"}
 )
 """Name of a dimension, by which usage can be grouped and selected -> column."""
+KEY_DIMENSIONS = ("project", "owner", "tag")
+"""Dimensions that are properties of the key, found in the table of keys."""
+ALL_DIMENSIONS = (*DIMENSION_COLUMNS, *KEY_DIMENSIONS)
+_KEY_COLUMN = DIMENSION_COLUMNS["key"]
 FOREVER_MICROS = 253_399_622_400 * 10**6
 """Start of the last month that a `datetime` can have, in microseconds since 1970. No call arrives later."""
 
@@ -57,6 +75,10 @@ class CallFilter:
     """Name in `DIMENSION_COLUMNS` -> selected values; an empty collection selects all values."""
     failed: bool = False
     """Whether only failed calls are selected."""
+    keys: KeySelection = EVERY_KEY
+    """Keys whose calls are selected."""
+    tag: str = ""
+    """Name of the tag by which the dimension `tag` groups."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +120,7 @@ async def read_sums(
     session: AsyncSession, by: Sequence[str], calls: CallFilter, clock: Clock, *, after: Group, limit: int | None
 ) -> list[UsageSum]:
     """Return the sums of the selected calls by group, in the order of the groups' keys, in one snapshot. `by`: names of
-    `DIMENSION_COLUMNS` and at most one time span of `SUM_BUCKETS`. `after`: last group of the previous page, or empty.
+    `ALL_DIMENSIONS` and at most one time span of `SUM_BUCKETS`. `after`: last group of the previous page, or empty.
     """
     dialect = (await session.connection()).dialect.name
     found: dict[Group, tuple[int, ...]] = {}
@@ -188,6 +210,8 @@ async def _windows(
     current, *earlier = await tables_of_records(session)
     filters = [name for name, values in calls.only.items() if values]
     needed = {DIMENSION_COLUMNS[name] for name in (*by, *filters) if name in DIMENSION_COLUMNS}
+    if not calls.keys.is_everything or not set(by).isdisjoint(KEY_DIMENSIONS):
+        needed.add(_KEY_COLUMN)
     usable = (
         [] if calls.failed else _usable_totals(needed, next((name for name in by if name in SUM_BUCKETS), MONTH_BUCKET))
     )
@@ -235,15 +259,19 @@ def _divided(records: FromClause, tables: Sequence[Totals], since: int, until: i
 
 
 def _sums_of(part: _Part, by: Sequence[str], calls: CallFilter, after: Group, dialect: str) -> "Select[Any]":
-    columns = part.table.c
-    groups = [_group_of(part, name, dialect) for name in by]
+    columns, source, keys = part.table.c, part.table, _keys(calls)
+    if not set(by).isdisjoint(KEY_DIMENSIONS):
+        source = part.table.outerjoin(keys, keys.c.key_id == columns[_KEY_COLUMN])
+    groups = [
+        _key_group(keys, name, dialect) if name in KEY_DIMENSIONS else _group_of(part, name, dialect) for name in by
+    ]
     if part.totals is None:
         counts = [func.count(), func.sum(case((columns.status == "OK", 0), else_=1))]
     else:
         counts = [func.sum(columns.requests), func.sum(columns.failed)]
     sums = [*counts, *(func.sum(columns[name]) for name in SUM_COLUMNS)]
     # PostgreSQL's sums are decimal numbers, which the driver reads slowly
-    query = select(*groups, *(cast(func.coalesce(each, 0), BigInteger) for each in sums)).select_from(part.table)
+    query = select(*groups, *(cast(func.coalesce(each, 0), BigInteger) for each in sums)).select_from(source)
     query = query.where(columns.start_micros >= part.since, columns.start_micros < part.until)
     query = query.where(*_selected(calls, part.table))
     if after:
@@ -254,7 +282,21 @@ def _sums_of(part: _Part, by: Sequence[str], calls: CallFilter, after: Group, di
 
 
 def _selected(calls: CallFilter, table: FromClause) -> list[ColumnElement[bool]]:
-    return [table.c[DIMENSION_COLUMNS[name]].in_(values) for name, values in calls.only.items() if values]
+    found = [] if calls.keys.is_everything else [calls.keys.selects(table.c[_KEY_COLUMN])]
+    return [*found, *(table.c[DIMENSION_COLUMNS[name]].in_(values) for name, values in calls.only.items() if values)]
+
+
+def _keys(calls: CallFilter) -> FromClause:
+    """Return the properties of keys by which calls are grouped, each under the name of its dimension."""
+    tag = ApiKey.tags[calls.tag].as_string()
+    properties = zip(KEY_DIMENSIONS, (ApiKey.project_id, ApiKey.user_id, tag), strict=True)
+    return select(ApiKey.key_id, *(column.label(name) for name, column in properties)).subquery("keys")
+
+
+def _key_group(keys: FromClause, name: str, dialect: str) -> ColumnElement[str]:
+    # a literal, as in `bucket_start`; ordered by code points, as the columns of usage are
+    value = func.coalesce(keys.c[name], literal_column("''"), type_=String())
+    return value if dialect == SQLITE_KIND else value.collate("C")
 
 
 def _group_of(part: _Part, name: str, dialect: str) -> ColumnElement[Any]:

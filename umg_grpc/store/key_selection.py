@@ -1,0 +1,84 @@
+"""Selections of keys by project, owner and tags, as SQL conditions: for lists of keys, and for usage and records, whose
+keys are found in the table of keys at the time of the query. A key never leaves its project.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from sqlalchemy import ColumnElement, and_, false, or_, select
+
+from umg_grpc.store.table_definitions import ApiKey
+
+
+@dataclass(frozen=True)
+class KeyScope:
+    """Keys that a caller may use: those of some projects, those of a user, and one by its id."""
+
+    projects: frozenset[str] = frozenset()
+    user_id: str = ""
+    """User whose own keys are included; "" for none."""
+    user_projects: frozenset[str] | None = None
+    """Projects whose keys of the user are included; None for all keys of the user."""
+    key_id: str = ""
+    """Further key, which need not be in the table of keys; "" for none."""
+
+    def includes(self, key_id: str, project_id: str, user_id: str) -> bool:
+        """Return whether a key belongs to the scope."""
+        is_own = self.user_id != "" and user_id == self.user_id
+        is_own_here = is_own and (self.user_projects is None or project_id in self.user_projects)
+        return project_id in self.projects or is_own_here or (self.key_id != "" and key_id == self.key_id)
+
+    def condition(self) -> ColumnElement[bool]:
+        """Return the condition of the keys in the table of keys."""
+        found: list[ColumnElement[bool]] = [false()]
+        if self.projects:
+            found.append(ApiKey.project_id.in_(self.projects))
+        if self.user_id:
+            is_own = ApiKey.user_id == self.user_id
+            found.append(
+                is_own if self.user_projects is None else and_(is_own, ApiKey.project_id.in_(self.user_projects))
+            )
+        if self.key_id:
+            found.append(ApiKey.key_id == self.key_id)
+        return or_(*found)
+
+
+@dataclass(frozen=True)
+class KeySelection:
+    """Selection of keys; a key must match each criterion that is set."""
+
+    projects: Collection[str] = ()
+    """Ids of projects; empty for all keys."""
+    users: Collection[str] = ()
+    """Ids of the owners; empty for all keys."""
+    tags: Mapping[str, str] = field(default_factory=dict)
+    """Name of a tag -> value that keys must have."""
+    scope: KeyScope | None = None
+    """Keys that the caller may see; None for all."""
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether all keys are selected."""
+        return self.scope is None and not (self.projects or self.users or self.tags)
+
+    def conditions(self) -> list[ColumnElement[bool]]:
+        """Return the conditions of the selected keys in the table of keys."""
+        found = list[ColumnElement[bool]]()
+        if self.projects:
+            found.append(ApiKey.project_id.in_(self.projects))
+        if self.users:
+            found.append(ApiKey.user_id.in_(self.users))
+        found += [ApiKey.tags[name].as_string() == value for name, value in self.tags.items()]
+        if self.scope is not None:
+            found.append(self.scope.condition())
+        return found
+
+    def selects(self, key_id: ColumnElement[str]) -> ColumnElement[bool]:
+        """Return the condition of a column with the ids of keys, in another table."""
+        condition = key_id.in_(select(ApiKey.key_id).where(*self.conditions()))
+        if self.scope is not None and self.scope.key_id and not (self.projects or self.users or self.tags):
+            return or_(condition, key_id == self.scope.key_id)
+        return condition
+
+
+EVERY_KEY = KeySelection()
