@@ -48,6 +48,23 @@ class Shape(Enum):
     LIST_CHANNELS = auto()
     LIST_ALERTS = auto()
     TEST_ALERT_RECEIVER = auto()
+    CREATE_ORGANIZATION = auto()
+    LIST_ORGANIZATIONS = auto()
+    GET_ORGANIZATION = auto()
+    UPDATE_ORGANIZATION = auto()
+    CLOSE_ORGANIZATION = auto()
+    OPEN_ORGANIZATION = auto()
+    CREATE_PROJECT = auto()
+    LIST_PROJECTS = auto()
+    GET_PROJECT = auto()
+    UPDATE_PROJECT = auto()
+    CLOSE_PROJECT = auto()
+    OPEN_PROJECT = auto()
+    CREATE_USER = auto()
+    LIST_USERS = auto()
+    GET_USER = auto()
+    UPDATE_USER = auto()
+    LIST_AUDIT_EVENTS = auto()
     GET_FILE = auto()
     CALL_METHOD = auto()  # takes a message of the schema by the Connect protocol, answers with one or a stream
     ALIVE = auto()
@@ -178,9 +195,10 @@ OLLAMA_ROUTES = (  # its embeddings are rows of their operation
     Route("GET", "/api/version", Shape.GET_VERSION, "ollama_chat", needs_key=False),
 )
 
+ADMINISTRATIVE_SERVICES = ("AdminService", "AccountService", "UserService", "AuditService")
 METHOD_SERVICES = (
     *dict.fromkeys(row.service for row in OPERATION_ROWS),
-    *("ModelService", "AdminService", "AlertService"),
+    *("ModelService", "AlertService", *ADMINISTRATIVE_SERVICES),
 )
 """Services of the schema whose methods are called with a key."""
 SIGNED_SERVICES = ("FileService",)
@@ -240,6 +258,23 @@ ROUTE_TABLE = (
             ("GET", "channels", Shape.LIST_CHANNELS),
             ("GET", "alerts", Shape.LIST_ALERTS),
             ("POST", "alert-receivers/{receiver}/test", Shape.TEST_ALERT_RECEIVER),
+            ("POST", "organizations", Shape.CREATE_ORGANIZATION),
+            ("GET", "organizations", Shape.LIST_ORGANIZATIONS),
+            ("GET", "organizations/{account_id}", Shape.GET_ORGANIZATION),
+            ("PATCH", "organizations/{account_id}", Shape.UPDATE_ORGANIZATION),
+            ("POST", "organizations/{account_id}/close", Shape.CLOSE_ORGANIZATION),
+            ("POST", "organizations/{account_id}/open", Shape.OPEN_ORGANIZATION),
+            ("POST", "projects", Shape.CREATE_PROJECT),
+            ("GET", "projects", Shape.LIST_PROJECTS),
+            ("GET", "projects/{account_id}", Shape.GET_PROJECT),
+            ("PATCH", "projects/{account_id}", Shape.UPDATE_PROJECT),
+            ("POST", "projects/{account_id}/close", Shape.CLOSE_PROJECT),
+            ("POST", "projects/{account_id}/open", Shape.OPEN_PROJECT),
+            ("POST", "users", Shape.CREATE_USER),
+            ("GET", "users", Shape.LIST_USERS),
+            ("GET", "users/{user_id}", Shape.GET_USER),
+            ("PATCH", "users/{user_id}", Shape.UPDATE_USER),
+            ("GET", "audit", Shape.LIST_AUDIT_EVENTS),
         )
     ),
     *METHOD_ROUTES,

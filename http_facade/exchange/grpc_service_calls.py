@@ -168,6 +168,11 @@ async def _cancelling(call: grpc.aio.Call) -> AsyncGenerator[None, None]:
         call.cancel()
 
 
+def administrative_metadata(exchange: HttpExchange, face: str) -> list[tuple[str, str]]:
+    """Return the metadata of a call of an administrative method, with the address of the caller for the audit log."""
+    return [*metadata(exchange, face), (PEER_HEADER, exchange.request.remote or "")]
+
+
 def metadata(exchange: HttpExchange, face: str, *, key_only: bool = False) -> list[tuple[str, str]]:
     """Return the gRPC metadata of the call for an HTTP request in the wire format `face`, from the request's headers.
     With `key_only`, return only the ids and the API key; otherwise also acknowledge the call to a proxy. Raises

@@ -1,4 +1,4 @@
-"""Handlers of the administration API over HTTP: API keys, usage, records of past requests, channels, and alerts."""
+"""Handlers of the administration API over HTTP: keys, accounts, users, usage, records of requests, channels, alerts."""
 
 from collections.abc import Awaitable, Callable
 
@@ -7,7 +7,7 @@ import msgspec
 from aiohttp import hdrs, web
 from google.protobuf.message import Message
 
-from http_facade.exchange.grpc_service_calls import metadata
+from http_facade.exchange.grpc_service_calls import administrative_metadata
 from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.request_bodies import JSON_TYPE, BodyReader
 from http_facade.exchange.server_settings import Settings
@@ -18,11 +18,17 @@ from umg_grpc.wire.protobuf_json import from_query, to_json
 
 
 class AdminHandlers:
-    """Handlers of the administration API: API keys, usage, records of past requests, channels, and alerts."""
+    """Handlers of the administration API: keys, accounts, users, usage, records of requests, channels, and alerts."""
 
     def __init__(self, face: str, channel: grpc.aio.Channel, settings: Settings) -> None:
         self._face = face
-        self._stubs = {"AdminService": rpc.AdminServiceStub(channel), "AlertService": rpc.AlertServiceStub(channel)}
+        self._stubs = {
+            "AdminService": rpc.AdminServiceStub(channel),
+            "AlertService": rpc.AlertServiceStub(channel),
+            "AccountService": rpc.AccountServiceStub(channel),
+            "UserService": rpc.UserServiceStub(channel),
+            "AuditService": rpc.AuditServiceStub(channel),
+        }
         self._bodies = BodyReader(face, (), channel, settings)
 
     def handler(self, shape: Shape) -> Callable[[HttpExchange], Awaitable[web.StreamResponse]]:
@@ -33,8 +39,10 @@ class AdminHandlers:
             message = await self._read(exchange, method)
             for name, value in exchange.parameters.items():
                 setattr(message, name, "" if (name, value) == ("key_id", SELF_PLACE) else value)
+            for field, number in method.values.items():
+                setattr(message, field, number)
             response = await getattr(self._stubs[method.service], method.name)(
-                message, metadata=metadata(exchange, self._face)
+                message, metadata=administrative_metadata(exchange, self._face)
             )
             return _json(msgspec.json.encode(to_json(response)))
 
@@ -42,7 +50,7 @@ class AdminHandlers:
 
     async def _read(self, exchange: HttpExchange, method: AdminMethod) -> Message:
         if (decode := method.decode) is None:
-            return from_query(method.request, exchange.request.query.items(), exchange.parameters)
+            return from_query(method.request, exchange.request.query.items(), {*exchange.parameters, *method.values})
         return await self._bodies.read(exchange, lambda body, *_: decode(body))
 
 

@@ -1,14 +1,14 @@
 """Table of the administration methods: for each HTTP operation the RPC that it calls and the codec of its bodies."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from google.protobuf.message import Message
 
 from http_facade.routes import Shape
 from umg_grpc.v1 import pb
-from umg_grpc.wire import administration_api_json
+from umg_grpc.wire import account_api_json, administration_api_json
 
 SELF_PLACE = "self"
 """Id in a path that means the calling key itself."""
@@ -24,6 +24,30 @@ class AdminMethod:
     """Function that reads a body; None for requests in the query of the URL."""
     service: str = "AdminService"
     """Service of the RPC."""
+    values: Mapping[str, int] = field(default_factory=dict)
+    """Fields of the request that the path determines, with their values."""
+
+
+def _account_methods(kind: str, number: int) -> Mapping[Shape, AdminMethod]:
+    """Return the rows of one kind of accounts. `kind`: as the names of the operations have it."""
+    service, create, update = (
+        "AccountService",
+        account_api_json.decode_create_account,
+        account_api_json.decode_update_account,
+    )
+    values: Mapping[str, int] = {"kind": number}
+    return {
+        Shape[f"CREATE_{kind}"]: AdminMethod("CreateAccount", pb.CreateAccountRequest, create, service, values),
+        Shape[f"LIST_{kind}S"]: AdminMethod("ListAccounts", pb.ListAccountsRequest, None, service, values),
+        Shape[f"GET_{kind}"]: AdminMethod("GetAccount", pb.GetAccountRequest, None, service, values),
+        Shape[f"UPDATE_{kind}"]: AdminMethod("UpdateAccount", pb.UpdateAccountRequest, update, service, values),
+        Shape[f"CLOSE_{kind}"]: AdminMethod(
+            "SetAccountClosed", pb.SetAccountClosedRequest, None, service, {**values, "closed": True}
+        ),
+        Shape[f"OPEN_{kind}"]: AdminMethod(
+            "SetAccountClosed", pb.SetAccountClosedRequest, None, service, {**values, "closed": False}
+        ),
+    }
 
 
 ADMIN_METHODS: Mapping[Shape, AdminMethod] = MappingProxyType(
@@ -43,5 +67,16 @@ ADMIN_METHODS: Mapping[Shape, AdminMethod] = MappingProxyType(
         Shape.TEST_ALERT_RECEIVER: AdminMethod(
             "TestAlertReceiver", pb.TestAlertReceiverRequest, service="AlertService"
         ),
+        **_account_methods("ORGANIZATION", pb.ACCOUNT_KIND_ORGANIZATION),
+        **_account_methods("PROJECT", pb.ACCOUNT_KIND_PROJECT),
+        Shape.CREATE_USER: AdminMethod(
+            "CreateUser", pb.CreateUserRequest, account_api_json.decode_create_user, "UserService"
+        ),
+        Shape.LIST_USERS: AdminMethod("ListUsers", pb.ListUsersRequest, None, "UserService"),
+        Shape.GET_USER: AdminMethod("GetUser", pb.GetUserRequest, None, "UserService"),
+        Shape.UPDATE_USER: AdminMethod(
+            "UpdateUser", pb.UpdateUserRequest, account_api_json.decode_update_user, "UserService"
+        ),
+        Shape.LIST_AUDIT_EVENTS: AdminMethod("ListAuditEvents", pb.ListAuditEventsRequest, None, "AuditService"),
     }
 )

@@ -29,8 +29,8 @@ from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.request_bodies import BodyReader, essence_of
 from http_facade.exchange.server_settings import Settings
 from http_facade.handlers.grpc_methods_by_name import RpcMethod, methods_of
-from http_facade.handlers.rpc_metadata import CallMetadata
-from http_facade.routes import Route
+from http_facade.handlers.rpc_metadata import AdministrativeMetadata, CallMetadata
+from http_facade.routes import ADMINISTRATIVE_SERVICES, Route
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import echo
@@ -66,7 +66,8 @@ class ConnectHandler:
         self._needs_key = route.needs_key
         self._bodies = BodyReader(route.format, (), channel, settings)
         self._settings = settings
-        self._metadata = CallMetadata() if metadata is None else metadata
+        is_administrative = self._service.removeprefix("umg.v1.") in ADMINISTRATIVE_SERVICES
+        self._metadata = metadata or (AdministrativeMetadata() if is_administrative else CallMetadata())
         self._methods = methods_of(self._service, channel)
 
     async def respond(self, exchange: HttpExchange) -> web.StreamResponse:

@@ -12,7 +12,12 @@ from http_facade.connect.connect_protocol import CONNECT_PROTOCOL, http_status
 from http_facade.connect.rpc_message_envelopes import Pairs
 from http_facade.connect.rpc_status import status_of
 from http_facade.exchange.error_responses import error_response
-from http_facade.exchange.grpc_service_calls import keyless_metadata, metadata, response_headers
+from http_facade.exchange.grpc_service_calls import (
+    administrative_metadata,
+    keyless_metadata,
+    metadata,
+    response_headers,
+)
 from http_facade.exchange.handler_failures import explain
 from http_facade.exchange.http_exchange import HttpExchange
 
@@ -55,3 +60,10 @@ class CallMetadata:
         del headers["Content-Type"]
         headers.pop("Content-Length", None)
         return FailedCall(status_of(error), http_status(error), tuple(headers.items()))
+
+
+class AdministrativeMetadata(CallMetadata):
+    """Converter for the methods of administrative services, whose audit log has the address of the caller."""
+
+    def request(self, exchange: HttpExchange, *, needs_key: bool) -> list[tuple[str, str]]:
+        return administrative_metadata(exchange, CONNECT_PROTOCOL)

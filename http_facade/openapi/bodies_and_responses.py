@@ -14,7 +14,7 @@ from http_facade.openapi.error_components import ErrorResponses
 from http_facade.openapi.operation_texts import operation_of
 from http_facade.routes import Route, Shape
 from umg_grpc.operations.wire_formats_by_name import unary_codec, unary_operation
-from umg_grpc.wire import TEXT_FACES, administration_api_json
+from umg_grpc.wire import TEXT_FACES, account_api_json, administration_api_json
 from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.errors.http_status import OF_FORMATS
 from umg_grpc.wire.model_lists.openapi_bodies import model, model_list
@@ -41,6 +41,12 @@ _ADMIN_BODIES: Mapping[Shape, type[Struct]] = MappingProxyType(
         Shape.CREATE_KEY: administration_api_json.SettingsBody,
         Shape.UPDATE_KEY: administration_api_json.SettingsBody,
         Shape.ROTATE_KEY: administration_api_json.RotateBody,
+        Shape.CREATE_ORGANIZATION: account_api_json.AccountBody,
+        Shape.UPDATE_ORGANIZATION: account_api_json.AccountBody,
+        Shape.CREATE_PROJECT: account_api_json.AccountBody,
+        Shape.UPDATE_PROJECT: account_api_json.AccountBody,
+        Shape.CREATE_USER: account_api_json.NewUserBody,
+        Shape.UPDATE_USER: account_api_json.UserBody,
     }
 )
 _STATUS: JsonObject = {"type": "object", "properties": {"status": {"type": "string"}}, "required": ["status"]}

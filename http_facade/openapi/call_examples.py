@@ -21,6 +21,8 @@ ID_WORDS = {
     "task_ids": "TASK_ID",
     "video_id": "TASK_ID",
     "key_id": "KEY_ID",
+    "account_id": "ACCOUNT_ID",
+    "user_id": "USER_ID",
     "request_id": "REQUEST_ID",
     "token": "FILE_TOKEN",
     "receiver": "ops",

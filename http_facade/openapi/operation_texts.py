@@ -44,6 +44,23 @@ _ADMIN_SUMMARIES = {
     Shape.LIST_CHANNELS: "List the channels and their states",
     Shape.LIST_ALERTS: "List the alerts, open and past",
     Shape.TEST_ALERT_RECEIVER: "Send a test to a receiver of alerts",
+    Shape.CREATE_ORGANIZATION: "Create an organisation",
+    Shape.LIST_ORGANIZATIONS: "List the organisations",
+    Shape.GET_ORGANIZATION: "Get an organisation",
+    Shape.UPDATE_ORGANIZATION: "Change settings of an organisation",
+    Shape.CLOSE_ORGANIZATION: "Close an organisation, which ends the calls of its keys",
+    Shape.OPEN_ORGANIZATION: "Open a closed organisation again",
+    Shape.CREATE_PROJECT: "Create a project",
+    Shape.LIST_PROJECTS: "List the projects",
+    Shape.GET_PROJECT: "Get a project",
+    Shape.UPDATE_PROJECT: "Change settings of a project",
+    Shape.CLOSE_PROJECT: "Close a project, which ends the calls of its keys",
+    Shape.OPEN_PROJECT: "Open a closed project again",
+    Shape.CREATE_USER: "Create a person or a service account",
+    Shape.LIST_USERS: "List people and service accounts",
+    Shape.GET_USER: "Get a person or a service account",
+    Shape.UPDATE_USER: "Change the name, the address or the roles of a user",
+    Shape.LIST_AUDIT_EVENTS: "List the audit log",
 }
 DESCRIBED_OPERATIONS: Mapping[Shape, OperationDescription] = MappingProxyType(
     {

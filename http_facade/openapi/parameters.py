@@ -32,6 +32,8 @@ _PATH = {
     "video_id": "Id of the finished video.",
     "key_id": "Id of the key.",
     "receiver": "Name of the receiver of alerts.",
+    "account_id": "Id or name of the organisation or project.",
+    "user_id": "Id of the user, or its e-mail address or name if one user has it.",
     "request_id": "Id of the request, from `x-request-id` of its response.",
     "token": "Signed token of the link.",
     "signature": "Signature of the address.",
@@ -142,7 +144,7 @@ def parameters(route: Route) -> list[JsonObject]:
     if method is not None and method.decode is None:
         named = set(_SEGMENT.findall(route.name))
         fields = fields_of(method.request).values()
-        found += [_of_field(field) for field in fields if field.name not in named]
+        found += [_of_field(field) for field in fields if field.name not in named | method.values.keys()]
     return found + _headers(route)
 
 

@@ -1,5 +1,7 @@
 """Client of the administration service in the process of a command, on the database of a config."""
 
+import getpass
+import os
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 
@@ -12,8 +14,11 @@ from umg_grpc.cli.database_connection import opened_database
 from umg_grpc.process.config_loading import load_storage
 from umg_grpc.service.alerts.alert_receiver_interface import AlertReceiverClient
 from umg_grpc.service.pipeline.call_state import CURRENT_CALL, Arrival, Call
+from umg_grpc.service.servicers.account_administration import AccountAdministration
 from umg_grpc.service.servicers.administration import Administration
 from umg_grpc.service.servicers.alert_administration import AlertAdministration
+from umg_grpc.service.servicers.audit_report import AuditReport
+from umg_grpc.service.servicers.user_administration import UserAdministration
 from umg_grpc.store.alert_table import AlertTable
 from umg_grpc.v1 import pb
 
@@ -41,13 +46,16 @@ class LocalAdmin:
                 {
                     "umg.v1.AdminService": Administration(store, NoChannels(), check_change),
                     "umg.v1.AlertService": AlertAdministration(table, receivers, check_change, store.clock.now),
+                    "umg.v1.AccountService": AccountAdministration(store, check_change),
+                    "umg.v1.UserService": UserAdministration(store, check_change),
+                    "umg.v1.AuditService": AuditReport(store, check_change),
                 }
             )
 
     async def call(self, request: Message, kind: type[ResponseT]) -> ResponseT:
         name = method_name(request)
         call = Call(Arrival(name, {}, trusted=True, request_id="umg"))
-        call.known_caller = Caller("", "umg", (), None, None, administrator=True)
+        call.known_caller = Caller("", operator_name(), (), None, None, administrator=True)
         CURRENT_CALL.set(call)
         response: ResponseT = await getattr(self._services[service_name(request)], name)(request, None)
         return response
@@ -68,6 +76,14 @@ class ConfigReceivers:
         return ReceiverClients.of_command(config.alerts, config.proxies, self._stack).find(name)
 
 
+def operator_name() -> str:
+    """Return the name of the account at the operating system, for the audit log."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container without a name for its user id
+        return f"uid {os.getuid()}"
+
+
 class NoChannels:
     """Source of channel states for the administration service of a command, which calls no providers: an empty list."""
 
@@ -76,10 +92,10 @@ class NoChannels:
 
 
 def check_change(request: Message) -> None:
-    """Raise UmgError if a request to create or change a key breaks the schema. Other requests are not checked: they
-    only name keys or calls, and the rules are slow to import.
+    """Raise UmgError if a request to create or change an object breaks the schema. Other requests are not checked: they
+    only name objects or calls, and the rules are slow to import.
     """
-    if isinstance(request, pb.CreateKeyRequest | pb.UpdateKeyRequest | pb.RotateKeyRequest):
+    if method_name(request).startswith(("Create", "Update", "Rotate")):
         from umg_grpc.service.pipeline.schema_validation import check
 
         check(request)

@@ -10,6 +10,7 @@ import grpc
 
 from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.access.authentication import Authenticator
+from umg_grpc.access.key_permissions import ADMINISTRATIVE_SERVICES
 from umg_grpc.access.multi_worker_limit_rejection import check_models
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.inprocess_channel import InProcessChannel, InProcessServer
@@ -62,7 +63,12 @@ from umg_grpc.service.servicers.generation import GenerationServicer
 from umg_grpc.service.servicers.images import ImageServicer
 from umg_grpc.service.servicers.models import ModelServicer
 from umg_grpc.service.servicers.unary import UnaryServicer
-from umg_grpc.service.servicers.validated_administration import AdminServicer
+from umg_grpc.service.servicers.validated_administration import (
+    AccountServicer,
+    AdminServicer,
+    AuditServicer,
+    UserServicer,
+)
 from umg_grpc.service.servicers.videos import VideoServicer
 from umg_grpc.service.stored_model_lists import list_states
 from umg_grpc.service.telemetry.telemetry_interface import Telemetry
@@ -83,7 +89,7 @@ from umg_grpc.wire.video import ENTRY_FORMATS
 
 SERVICE_NAMES = sorted(
     {
-        *(f"umg.v1.{name}" for name in ("AdminService", "AlertService", "FileService", "ModelService")),
+        *(f"umg.v1.{name}" for name in (*ADMINISTRATIVE_SERVICES, "AlertService", "FileService", "ModelService")),
         *(r.full_service for r in OPERATION_ROWS),
     }
 )
@@ -156,6 +162,9 @@ class Service:
         )
         self._admin = AdminServicer(store, report, refuses_limits=process.counts_alone)
         self.alerts = alert_parts(config, store, process.task_process, client, shared, lambda: channels.router)
+        self._accounts = AccountServicer(store, refuses_limits=process.counts_alone)
+        self._users = UserServicer(store)
+        self._audit = AuditServicer(store)
         self._files = FileServicer(process.links, process.blobs)
         self.tasks = _tasks(config, store, channels, process)
         self._submissions = Submissions(context, self.tasks.context, self.tasks.accepted)
@@ -175,6 +184,9 @@ class Service:
         rpc.add_ModelServiceServicer_to_server(self._models, server)
         rpc.add_AdminServiceServicer_to_server(self._admin, server)
         rpc.add_AlertServiceServicer_to_server(self.alerts.servicer, server)
+        rpc.add_AccountServiceServicer_to_server(self._accounts, server)
+        rpc.add_UserServiceServicer_to_server(self._users, server)
+        rpc.add_AuditServiceServicer_to_server(self._audit, server)
         rpc.add_FileServiceServicer_to_server(self._files, server)
         rpc.add_VideoServiceServicer_to_server(self._videos, server)
 

@@ -30,6 +30,7 @@ PERIOD_NAMES: Mapping[int, str] = enum_names(pb.BudgetPeriod.DESCRIPTOR)
 PERIOD_VALUES = {name: pb.BudgetPeriod.ValueType(value) for value, name in PERIOD_NAMES.items()}
 
 Field = TypeVar("Field")
+SettingsT = TypeVar("SettingsT", pb.KeySettings, pb.AccountSettings)
 Given: TypeAlias = Field | UnsetType | None
 Limit: TypeAlias = Annotated[int, Meta(ge=0, le=MAX_COUNT)]
 Amount: TypeAlias = Annotated[int, Meta(ge=0, le=INT64_MAX)]
@@ -82,14 +83,12 @@ class RotateBody(Struct, kw_only=True, forbid_unknown_fields=True):
 
 def decode_create(body: bytes) -> pb.CreateKeyRequest:
     """Decode the JSON body of a request that creates a key. Raise UmgError naming the field that is invalid."""
-    return pb.CreateKeyRequest(settings=_settings(_given(parse(SettingsBody, body).settings)))
+    return pb.CreateKeyRequest(settings=_settings(given_fields(parse(SettingsBody, body).settings)))
 
 
 def decode_update(body: bytes) -> pb.UpdateKeyRequest:
     """Decode a change of a key: fields in the body change, null removes a value. Raise UmgError naming the field."""
-    given = _given(parse(SettingsBody, body).settings)
-    if not given:
-        raise invalid("settings", "name at least one field to change")
+    given = changed_fields(parse(SettingsBody, body).settings)
     return pb.UpdateKeyRequest(settings=_settings(given), update_mask=FieldMask(paths=given))
 
 
@@ -103,18 +102,31 @@ def decode_rotate(body: bytes) -> pb.RotateKeyRequest:
     return pb.RotateKeyRequest(overlap=overlap)
 
 
-def _given(settings: KeySettingsJson) -> dict[str, object]:
+def given_fields(settings: Struct) -> dict[str, object]:
+    """Return the fields of settings that a body has, with their values."""
     fields = {name: getattr(settings, name) for name in settings.__struct_fields__}
     return {name: value for name, value in fields.items() if value is not UNSET}
 
 
+def changed_fields(settings: Struct) -> dict[str, object]:
+    """Return the fields of settings that a body changes. Raise UmgError(INVALID_FIELD) for none."""
+    given = given_fields(settings)
+    if not given:
+        raise invalid("settings", "name at least one field to change")
+    return given
+
+
 def _settings(given: Mapping[str, object]) -> pb.KeySettings:
-    settings = pb.KeySettings()
+    return set_fields(pb.KeySettings(), given)
+
+
+def set_fields(settings: SettingsT, given: Mapping[str, object]) -> SettingsT:
+    """Set the fields of the settings of a key or an account to the values of a body. Return the settings."""
     for name, value in given.items():
         match value:
-            case datetime():
+            case datetime() if isinstance(settings, pb.KeySettings):
                 settings.expire_time.CopyFrom(_timestamp(value))
-            case str() if name == "budget_period":
+            case str() if name == "budget_period" and isinstance(settings, pb.KeySettings):
                 settings.budget_period = PERIOD_VALUES[value]
             case list() if name == "operations":
                 settings.operations.extend(_operation(text, index) for index, text in enumerate(value))

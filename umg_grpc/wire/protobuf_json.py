@@ -36,14 +36,17 @@ def to_json(message: Message) -> JsonObject:
 
 def from_query(kind: type[MessageT], parameters: Iterable[tuple[str, str]], in_path: Collection[str] = ()) -> MessageT:
     """Return the message for the (name, text) parameters of a URL query. A list is a repeated parameter, or one with
-    commas. Raise UmgError(INVALID_FIELD) naming the parameter. `in_path`: fields that the path of the URL has.
+    commas; a map is a list of NAME=VALUE. Raise UmgError(INVALID_FIELD) naming the parameter. `in_path`: fields that
+    the path of the URL has.
     """
     message = kind()
     fields = {name: field for name, field in fields_of(kind).items() if name not in in_path}
     for name, text in parameters:
         if (field := fields.get(name)) is None:
             raise invalid(echo(name), f"there is no such parameter; {_remedy(fields)}")
-        if field.is_repeated:
+        if _is_map(field):
+            getattr(message, name).update(_pair(name, part.strip()) for part in text.split(",") if part.strip())
+        elif field.is_repeated:
             getattr(message, name).extend(_of_text(field, part.strip()) for part in text.split(",") if part.strip())
         else:
             _assign(message, field, _of_text(field, text))
@@ -74,6 +77,13 @@ def enum_names(kind: EnumDescriptor) -> Mapping[int, str]:
 
 def _message_name(field: FieldDescriptor) -> str:
     return field.message_type.full_name if field.message_type is not None else ""
+
+
+def _pair(parameter: str, text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise invalid(parameter, "expected NAME=VALUE; correct its value")
+    return name, value
 
 
 def _is_map(field: FieldDescriptor) -> bool:

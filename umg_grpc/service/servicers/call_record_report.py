@@ -1,14 +1,13 @@
 """Records of calls, as messages of `umg.v1`, for administrators and for the callers themselves."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated
 
 import msgspec
 from google.protobuf.duration_pb2 import Duration
 
-from umg_grpc.access.caller_identity import Caller
-from umg_grpc.access.key_permissions import ADMIN_SCOPE
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.time_units import micros_of
 from umg_grpc.service.pipeline.usage_record_fields import SCHEMA_PACKAGE
@@ -17,6 +16,7 @@ from umg_grpc.service.servicers.timestamps import timestamp
 from umg_grpc.service.servicers.usage_filters import Position, position_of, selected
 from umg_grpc.service.servicers.usage_report import quantities
 from umg_grpc.store.database_time import Clock, utc_of
+from umg_grpc.store.key_selection import KeySelection
 from umg_grpc.store.refused_call_table import RefusedCall, RefusedCalls
 from umg_grpc.store.usage_record_table import MAX_FOUND, AttemptRecord, CallDetails, UsageRecord, UsageRecords
 from umg_grpc.store.usage_sum_queries import FOREVER_MICROS
@@ -27,6 +27,16 @@ from umg_grpc.wire.core.json_decoding import echo
 PAGE_SIZE = 100
 UNITS_BY_NUMBER = {int(unit): unit for unit in pb.BillableUnit.values()}
 NO_DETAILS = CallDetails(attempts=[], message="", first_output_micros=None, dropped=[])
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Caller that reads records: the keys whose calls it may see, and how much of them."""
+
+    keys: KeySelection
+    sees_details: bool
+    """Whether it sees the attempts and the annotations of guards, which are for administrators."""
+    sees_channels: bool
 
 
 class _RecordPosition(Position, array_like=True):
@@ -45,25 +55,24 @@ class RequestReport:
         self._clock = clock
 
     @converted_errors()
-    async def get(self, request: pb.GetRequestRecordRequest, caller: Caller) -> pb.GetRequestRecordResponse:
+    async def get(self, request: pb.GetRequestRecordRequest, reader: Reader) -> pb.GetRequestRecordResponse:
         """Return the records with a request id that the caller may read. Raise UmgError(OBJECT_NOT_FOUND) for none."""
-        admitted = [RefusedCall(record, 0) for record in await self._records.find(request.request_id)]
-        found = sorted([*admitted, *await self._refused.find(request.request_id)], key=_place)[-MAX_FOUND:]
-        if ADMIN_SCOPE not in caller.scopes:
-            found = [each for each in found if each.record.key_id == caller.key_id]
+        admitted = [RefusedCall(record, 0) for record in await self._records.find(request.request_id, reader.keys)]
+        refused = await self._refused.find(request.request_id, reader.keys)
+        found = sorted([*admitted, *refused], key=_place)[-MAX_FOUND:]
         if not found:
             message = (
                 f"there is no record of {echo(request.request_id)}: it ended less than two seconds ago, is older than"
                 " `usage.ttl` of the config, is of another key, or was refused after many others in its minute"
             )
             raise UmgError(pb.ERROR_REASON_OBJECT_NOT_FOUND, message, id=request.request_id[:100])
-        newest, *earlier = [_message(each, caller) for each in reversed(found)]
+        newest, *earlier = [_message(each, reader) for each in reversed(found)]
         return pb.GetRequestRecordResponse(record=newest, earlier_records=earlier)
 
     @converted_errors()
-    async def list(self, request: pb.ListRequestRecordsRequest, caller: Caller) -> pb.ListRequestRecordsResponse:
+    async def list(self, request: pb.ListRequestRecordsRequest, reader: Reader) -> pb.ListRequestRecordsResponse:
         """Return a page of records, newest first. Raise UmgError(INVALID_FIELD) for an invalid filter or page token."""
-        calls, after = selected(request, utc_of(self._clock)), None
+        calls, after = selected(request, utc_of(self._clock), reader.keys), None
         if request.page_token:
             position = position_of(request.page_token, _RecordPosition)
             calls, after = position.apply_to(calls), (position.start, position.record_id)
@@ -71,7 +80,7 @@ class RequestReport:
         admitted = [RefusedCall(record, 0) for record in await self._records.page(calls, after, size + 1)]
         refused = await self._refused.page(calls, after, size + 1)
         found = sorted([*admitted, *refused], key=_place, reverse=True)
-        response = pb.ListRequestRecordsResponse(records=[_message(each, caller) for each in found[:size]])
+        response = pb.ListRequestRecordsResponse(records=[_message(each, reader) for each in found[:size]])
         if len(found) > size:
             since, until, last = micros_of(calls.since), micros_of(calls.until or calls.since), found[size - 1].record
             response.next_page_token = _RecordPosition(since, until, last.start_micros, last.record_id).token()
@@ -82,10 +91,10 @@ def _place(each: RefusedCall) -> tuple[int, str]:
     return each.record.start_micros, each.record.record_id
 
 
-def _message(each: RefusedCall, caller: Caller) -> pb.RequestRecord:
+def _message(each: RefusedCall, reader: Reader) -> pb.RequestRecord:
     """Return a record as a message. `each`: with the number of refused calls, 0 for an admitted call."""
     record = each.record
-    details, is_admin = record.details or NO_DETAILS, ADMIN_SCOPE in caller.scopes
+    details = record.details or NO_DETAILS
     message = pb.RequestRecord(
         request_id=record.request_id,
         key_id=record.key_id,
@@ -104,8 +113,8 @@ def _message(each: RefusedCall, caller: Caller) -> pb.RequestRecord:
         micro_credits=record.micro_credits,
         tokens_estimated=record.estimated,
         cached=record.cached,
-        channel=record.channel if is_admin or caller.show_route else "",
-        attempts=_attempts(record, details.attempts) if is_admin else [],
+        channel=record.channel if reader.sees_channels else "",
+        attempts=_attempts(record, details.attempts) if reader.sees_details else [],
         prices=[
             pb.Price(unit=UNITS_BY_NUMBER.get(unit, pb.BILLABLE_UNIT_UNSPECIFIED), micro_credits_per_million=price)
             for unit, price in details.prices
@@ -116,7 +125,7 @@ def _message(each: RefusedCall, caller: Caller) -> pb.RequestRecord:
         fallback_cause=details.fallback_cause or None,
         task_id=details.task_id or None,
         guard_decisions=details.guards,
-        guard_annotations=details.guard_notes if is_admin else {},
+        guard_annotations=details.guard_notes if reader.sees_details else {},
         refused_calls=each.calls,
     )
     if details.first_output_micros is not None:

@@ -1,5 +1,6 @@
 """Filters and page tokens of the requests that list calls or sum up usage."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias, TypeVar
 
@@ -8,6 +9,7 @@ import msgspec
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.time_units import time_of
 from umg_grpc.service.servicers.timestamps import utc
+from umg_grpc.store.key_selection import KeySelection
 from umg_grpc.store.usage_sum_queries import CallFilter
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import invalid
@@ -35,7 +37,7 @@ class Position(msgspec.Struct, array_like=True):
     def apply_to(self, calls: CallFilter) -> CallFilter:
         """Return the filter with the time span of the first page. Raise UmgError(INVALID_FIELD) for another span."""
         try:
-            return CallFilter(time_of(self.since), time_of(self.until), calls.only, failed=calls.failed)
+            return replace(calls, since=time_of(self.since), until=time_of(self.until))
         except OverflowError:
             raise unknown_token() from None
 
@@ -55,12 +57,15 @@ def unknown_token() -> UmgError:
     )
 
 
-def selected(request: Selection, now: datetime) -> CallFilter:
-    """Return the filter of records that a request describes. Raise UmgError(INVALID_FIELD) for a start after `now`."""
+def selected(request: Selection, now: datetime, keys: KeySelection) -> CallFilter:
+    """Return the filter of records that a request describes. `keys`: whose calls are selected. Raise
+    UmgError(INVALID_FIELD) for a start after `now`.
+    """
     until = utc(request.end_time) if request.HasField("end_time") else now
     since = utc(request.start_time) if request.HasField("start_time") else until - min(DEFAULT_SPAN, until - FIRST_TIME)
     if since > until:
         raise invalid("start_time", "it is in the future; give an earlier one")
     only = {"key": request.key_ids, "model": request.models, "channel": request.channels, "agent": request.agents}
     failed = isinstance(request, pb.ListRequestRecordsRequest) and request.failed_only
-    return CallFilter(since, until, only, failed=failed)
+    tag = request.tag_name if isinstance(request, pb.ListUsageRequest) else ""
+    return CallFilter(since, until, only, failed=failed, keys=keys, tag=tag)

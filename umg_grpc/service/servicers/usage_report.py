@@ -1,4 +1,4 @@
-"""Usage for administrators: sums of records by time, key, model, operation, channel and agent, as messages."""
+"""Usage for administrators: sums of records by time, key, model, channel and other dimensions, as messages."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -11,8 +11,9 @@ from umg_grpc.service.servicers.administration_errors import converted_errors
 from umg_grpc.service.servicers.timestamps import timestamp, utc
 from umg_grpc.service.servicers.usage_filters import Position, position_of, selected, unknown_token
 from umg_grpc.store.database_time import Clock, utc_of
+from umg_grpc.store.key_selection import EVERY_KEY, KeySelection
 from umg_grpc.store.usage_record_table import UsageRecords
-from umg_grpc.store.usage_sum_queries import DIMENSION_COLUMNS, CallFilter, UsageBegin, UsageSum
+from umg_grpc.store.usage_sum_queries import ALL_DIMENSIONS, CallFilter, UsageBegin, UsageSum
 from umg_grpc.store.usage_tables import DAY_BUCKET, HOUR_BUCKET, MINUTE_BUCKET, MONTH_BUCKET
 from umg_grpc.store.usage_totals import BUCKET_MICROS
 from umg_grpc.v1 import pb
@@ -57,17 +58,19 @@ class UsageReport:
         return response
 
     @converted_errors()
-    async def list(self, request: pb.ListUsageRequest) -> pb.ListUsageResponse:
-        """Return one page of sums, one for each group. Raise UmgError(INVALID_FIELD) for a wrong filter or token."""
-        calls, after = selected(request, utc_of(self._clock)), list[int | str]()
+    async def list(self, request: pb.ListUsageRequest, keys: KeySelection = EVERY_KEY) -> pb.ListUsageResponse:
+        """Return one page of sums of the usage by `keys`, one for each group. Raise UmgError(INVALID_FIELD) for a wrong
+        filter or token.
+        """
+        calls, after = selected(request, utc_of(self._clock), keys), list[int | str]()
         grouped = {DIMENSION_NAMES[dimension] for dimension in request.group_by}
-        by = [name for name in DIMENSION_COLUMNS if name in grouped]
+        by = [name for name in ALL_DIMENSIONS if name in grouped]
         if request.bucket:
             by.insert(0, BUCKET_NAMES[request.bucket])
         if request.page_token:
             position = position_of(request.page_token, _GroupPosition)
             calls, after = position.apply_to(calls), position.group
-            if [isinstance(value, str) for value in after] != [name in DIMENSION_COLUMNS for name in by]:
+            if [isinstance(value, str) for value in after] != [name in ALL_DIMENSIONS for name in by]:
                 raise unknown_token()
         since, until = micros_of(calls.since), micros_of(calls.until or calls.since)
         if request.bucket and (until - since) // BUCKET_MICROS.get(by[0], MIN_MONTH_MICROS) > MAX_BUCKETS:
@@ -114,6 +117,12 @@ def _entry(by: Sequence[str], group: UsageSum, span: pb.UsageEntry) -> pb.UsageE
                 entry.channel = value
             case "agent", str():
                 entry.agent = value
+            case "project", str():
+                entry.project_id = value
+            case "owner", str():
+                entry.user_id = value
+            case "tag", str():
+                entry.tag_value = value
             case "operation", str():
                 entry.operation = MODEL_OPERATION_VALUES.get(value, pb.MODEL_OPERATION_UNSPECIFIED)
             case bucket, start:

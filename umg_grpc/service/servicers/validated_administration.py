@@ -1,7 +1,11 @@
-"""Servicer of `umg.v1.AdminService`: the class in `administration.py`, with requests checked by the schema."""
+"""Servicers of the administrative services of `umg.v1`, whose requests are checked by the schema."""
 
 from umg_grpc.service.pipeline.schema_validation import check
-from umg_grpc.service.servicers.administration import Administration, ChannelList
+from umg_grpc.service.servicers.account_administration import AccountAdministration
+from umg_grpc.service.servicers.administration import Administration
+from umg_grpc.service.servicers.audit_report import AuditReport
+from umg_grpc.service.servicers.caller_reports import ChannelList
+from umg_grpc.service.servicers.user_administration import UserAdministration
 from umg_grpc.store import Store
 from umg_grpc.v1 import rpc
 
@@ -12,3 +16,25 @@ class AdminServicer(Administration, rpc.AdminServiceServicer):
     def __init__(self, store: Store, channels: ChannelList, *, refuses_limits: bool) -> None:
         """Create a servicer. `refuses_limits`: reject keys with limits, which workers count separately."""
         super().__init__(store, channels, check, refuses_limits=refuses_limits)
+
+
+class AccountServicer(AccountAdministration, rpc.AccountServiceServicer):
+    """Servicer of `umg.v1.AccountService`: organisations and projects."""
+
+    def __init__(self, store: Store, *, refuses_limits: bool) -> None:
+        """Create a servicer. `refuses_limits`: reject limits, which workers count separately."""
+        super().__init__(store, check, refuses_limits=refuses_limits)
+
+
+class UserServicer(UserAdministration, rpc.UserServiceServicer):
+    """Servicer of `umg.v1.UserService`: people and service accounts."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store, check)
+
+
+class AuditServicer(AuditReport, rpc.AuditServiceServicer):
+    """Servicer of `umg.v1.AuditService`: the audit log."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store, check)
