@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import aiohttp
@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from http_facade.handlers.admin_rpc_table import ADMIN_METHODS, SELF_PLACE
+from http_facade.handlers.admin_rpc_table import ADMIN_METHODS, SELF_PLACE, AdminMethod
 from http_facade.routes import ROUTE_TABLE
 from umg_grpc.cli.admin_client import CommandError, method_name
 from umg_grpc.v1 import pb
@@ -30,33 +30,48 @@ class HttpAdmin:
 
     async def call(self, request: Message, kind: type[MessageT]) -> MessageT:
         """Return the response to a request. Raise CommandError with the message of an error."""
-        route = next(
-            row
-            for row in ROUTE_TABLE
-            if row.shape in ADMIN_METHODS and ADMIN_METHODS[row.shape].name == method_name(request)
-        )
-        path, in_path = route.name, [name for name in fields_of(type(request)) if f"{{{name}}}" in route.name]
-        for name in in_path:
-            path = path.replace(f"{{{name}}}", quote(getattr(request, name) or SELF_PLACE, safe=""))
-        in_body = ADMIN_METHODS[route.shape].decode is not None
-        query = [] if in_body else [pair for pair in to_query(request) if pair[0] not in in_path]
-        async with (
-            aiohttp.ClientSession(self._url, headers=self._headers) as session,
-            session.request(route.method, path, params=query, json=body_of(request) if in_body else None) as response,
-        ):
-            body = await response.json()
-        if response.status != 200:
+        async with aiohttp.ClientSession(self._url) as session:
+            status, body = await send(session, request, self._headers)
+        if status != 200:
             raise CommandError(body["error"]["message"])
         return from_json(kind, body)
+
+
+async def send(
+    session: aiohttp.ClientSession, request: Message, headers: Mapping[str, str]
+) -> tuple[int, dict[str, Any]]:
+    """Send a request to its path. Return status and body of the response."""
+    route = next(
+        row for row in ROUTE_TABLE if row.shape in ADMIN_METHODS and is_meant(ADMIN_METHODS[row.shape], request)
+    )
+    path, in_path = route.name, [name for name in fields_of(type(request)) if f"{{{name}}}" in route.name]
+    for name in in_path:
+        path = path.replace(f"{{{name}}}", quote(getattr(request, name) or SELF_PLACE, safe=""))
+    method = ADMIN_METHODS[route.shape]
+    in_body = method.decode is not None
+    query = [] if in_body else [pair for pair in to_query(request) if pair[0] not in {*in_path, *method.values}]
+    body = body_of(request) if in_body else None
+    async with session.request(route.method, path, params=query, json=body, headers=headers) as response:
+        return response.status, await response.json()
+
+
+def is_meant(method: AdminMethod, request: Message) -> bool:
+    """Return whether a row is for a request: for its method, and for the values that the path determines."""
+    return method.name == method_name(request) and all(
+        getattr(request, name) == value for name, value in method.values.items()
+    )
 
 
 def body_of(request: Message) -> dict[str, object]:
     """Return the body of a request that has one."""
     match request:
-        case pb.CreateKeyRequest():
+        case pb.CreateKeyRequest() | pb.CreateAccountRequest():
             return {"settings": {name: value for name, value in to_json(request.settings).items() if value is not None}}
-        case pb.UpdateKeyRequest():
+        case pb.UpdateKeyRequest() | pb.UpdateAccountRequest() | pb.UpdateUserRequest():
             return {"settings": {name: to_json(request.settings)[name] for name in request.update_mask.paths}}
+        case pb.CreateUserRequest():
+            members = to_json(request)
+            return {"kind": members["kind"], "settings": members["settings"]}
         case _:  # the rotation of a key, whose id is in the path
             return {name: value for name, value in to_json(request).items() if name != "key_id"}
 
@@ -68,8 +83,14 @@ def to_query(message: Message) -> list[tuple[str, str]]:
         (field.name, str(item).lower() if isinstance(item, bool) else str(item))
         for field, _ in message.ListFields()
         for value in (members[field.name],)
-        for item in (value if isinstance(value, list) else [value])
+        for item in _items(value)
     ]
+
+
+def _items(value: object) -> list[object]:
+    if isinstance(value, dict):
+        return [f"{name}={each}" for name, each in value.items()]
+    return value if isinstance(value, list) else [value]
 
 
 def from_json(kind: type[MessageT], body: Mapping[str, object]) -> MessageT:

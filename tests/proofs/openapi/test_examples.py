@@ -196,6 +196,12 @@ async def words_of(client: aiohttp.ClientSession, example: Example, video: dict[
         words["KEY_ID"] = await create(
             client, "/admin/v1/keys", "key.key_id", settings={"name": f"key {next(numbers)}"}
         )
+    if "ACCOUNT_ID" in text:
+        path = "/admin/v1/organizations" if "/organizations" in example.path else "/admin/v1/projects"
+        settings = {"name": f"account {next(numbers)}"}
+        words["ACCOUNT_ID"] = await create(client, path, "account.account_id", settings=settings)
+    if "USER_ID" in text:
+        words["USER_ID"] = await create(client, "/admin/v1/users", "user.user_id")
     if "REQUEST_ID" in text:
         *_, words["REQUEST_ID"] = await send(client, BY_PATH["/v1/chat/completions"])
         await recorded(client, words["REQUEST_ID"])

@@ -143,7 +143,7 @@ class Failure:
 FAILURES = [
     Failure("no key", ("--gateway", "{url}"), ("--gateway needs the key of an administrator", "UMG_ADMIN_KEY"), {}),
     Failure("an unknown key", ("--gateway", "{url}"), ("does not accept the key", "correct UMG_ADMIN_KEY"), {"UMG_ADMIN_KEY": "sk-umg-unknown"}),
-    Failure("a key of a caller", ("--gateway", "{url}"), ("may not administer", "umg keys create --admin"), {"UMG_ADMIN_KEY": "{plain}"}),
+    Failure("a key of a caller", ("--gateway", "{url}"), ("may not administer", "umg keys create --admin"), {"UMG_ADMIN_KEY": "{plain}"}, ("keys", "create", "another")),
     Failure("a key that is no text", ("--gateway", "{url}"), ("visible ASCII characters only",), {"UMG_ADMIN_KEY": "schlüssel"}),
     Failure("no such file", ("--gateway", "{url}", "--api-key-file", "nowhere"), ("--api-key-file: nowhere cannot be read",)),
     Failure("nobody there", ("--gateway", "http://127.0.0.1:1"), ("cannot be reached", "check --gateway")),

@@ -92,7 +92,10 @@ BODIES: Mapping[str, tuple[str, dict[str, Any]]] = {
 QUERIES = {"/vidF": "?Action=CVSync2AsyncSubmitTask", "/vidE/tasks": "?task_ids=absent"}
 """Queries that paths need."""
 SETTINGS_BODY = {"settings": {"name": "another"}}
-SETTINGS_SHAPES = {Shape.CREATE_KEY, Shape.UPDATE_KEY}
+SETTINGS_SHAPES = {
+    *(Shape.CREATE_KEY, Shape.UPDATE_KEY, Shape.CREATE_ORGANIZATION, Shape.UPDATE_ORGANIZATION),
+    *(Shape.CREATE_PROJECT, Shape.UPDATE_PROJECT, Shape.CREATE_USER, Shape.UPDATE_USER),
+}
 
 USER = pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text="Hi"))])
 GENERATE = pb.GenerateRequest(model=TEXT, messages=[USER])

@@ -60,6 +60,12 @@ async def test_a_key_is_made_changed_rotated_and_revoked(admin: Admin) -> None:
         "show_route": True,
         "owner": "search",
         "tags": {"a": "b"},
+        "budgets": [
+            {"period": "day", "micro_credits": 1_000_000, "soft": False},
+            {"period": "month", "micro_credits": 4_000_000, "soft": True},
+        ],
+        "project_id": "",
+        "user_id": "",
     }
     made = await admin.create(**settings)
     key = made["key"]
@@ -159,7 +165,9 @@ async def test_a_malformed_call_is_refused_by_its_field_in_one_body(admin: Admin
 
 async def test_a_key_that_is_no_administrators_is_denied(admin: Admin) -> None:
     secret = (await admin.create(name="plain"))["secret"]
-    for method, path in (("GET", KEYS), ("POST", KEYS), ("POST", f"{KEYS}/plain/revoke")):
+    status, body = await admin.send("GET", KEYS, key=secret)
+    assert (status, [each["settings"]["name"] for each in body["keys"]]) == (200, ["plain"])
+    for method, path in (("POST", KEYS), ("POST", f"{KEYS}/plain/revoke"), ("GET", f"{KEYS}/app")):
         status, body = await admin.send(method, path, {"settings": {"name": "x"}}, secret)
         assert (status, body["error"]["code"]) == (403, "permission_denied"), path
         assert "may not administer" in body["error"]["message"]

@@ -71,6 +71,18 @@ SHAPES: Mapping[Shape, str] = {
     Shape.LIST_CHANNELS: ADMIN_SCOPE,
     Shape.LIST_ALERTS: ADMIN_SCOPE,
     Shape.TEST_ALERT_RECEIVER: ADMIN_SCOPE,
+    **{
+        Shape[f"{verb}_{kind}"]: ADMIN_SCOPE
+        for kind in ("ORGANIZATION", "PROJECT")
+        for verb in ("CREATE", "GET", "UPDATE", "CLOSE", "OPEN")
+    },
+    Shape.LIST_ORGANIZATIONS: ADMIN_SCOPE,
+    Shape.LIST_PROJECTS: ADMIN_SCOPE,
+    Shape.CREATE_USER: ADMIN_SCOPE,
+    Shape.LIST_USERS: ADMIN_SCOPE,
+    Shape.GET_USER: ADMIN_SCOPE,
+    Shape.UPDATE_USER: ADMIN_SCOPE,
+    Shape.LIST_AUDIT_EVENTS: ADMIN_SCOPE,
 }
 """Scope that a key needs for the routes of a shape."""
 UNARY_SCOPES = {
@@ -98,13 +110,16 @@ SERVICES = {
     "umg.v1.VideoService": {"videos"},
     "umg.v1.AdminService": {ADMIN_SCOPE},
     "umg.v1.AlertService": {ADMIN_SCOPE},
+    "umg.v1.AccountService": {ADMIN_SCOPE},
+    "umg.v1.UserService": {ADMIN_SCOPE},
+    "umg.v1.AuditService": {ADMIN_SCOPE},
 }
 """Scopes of which a key needs one for the methods of a service."""
-OWN = {"GetUsage", "GetRequestRecord"}
-"""Methods that every key may call for itself."""
+OWN = {"GetUsage", "GetRequestRecord", "ListKeys", "ListUsage", "ListRequestRecords", "RotateKey"}
+"""Methods that every key may call for itself; lists contain its own objects."""
 OF_OBJECTS = {"GetVideoTask", "ListVideoTasks", "RemixVideoTask"}
 """Methods whose `model` is a condition on tasks of the caller, and not the model of the call."""
-OWN_SHAPES = {Shape.GET_REQUEST}
+OWN_SHAPES = {Shape.GET_REQUEST, Shape.LIST_KEYS, Shape.LIST_USAGE, Shape.LIST_REQUESTS}
 """Shapes of routes that every key may call for its own calls; the route of a key names another one here."""
 SIGNED = {"umg.v1.FileService.GetFile", "umg.v1.FileService.DownloadFile", "umg.v1.VideoService.ReceiveVideoCallback"}
 """Methods whose requests have a signature, and whose callers need no key."""

@@ -208,7 +208,9 @@ async def test_a_key_reads_its_own_usage_and_balance(database: Database, face: s
             assert found.key == made.key
             assert (found.usage.request_count, found.usage.micro_credits) == (2, 14)
             assert (found.remaining_micro_credits, found.usage.start_time) == (50, made.key.create_time)
-            for denied in (pb.GetUsageRequest(key_id="bootstrap"), pb.ListUsageRequest(), pb.ListChannelsRequest()):
+            listed = await own.call(pb.ListUsageRequest(group_by=[pb.USAGE_DIMENSION_KEY]), pb.ListUsageResponse)
+            assert [(each.key_id, each.request_count) for each in listed.entries] == [(made.key.key_id, 2)]
+            for denied in (pb.GetUsageRequest(key_id="bootstrap"), pb.ListChannelsRequest()):
                 with pytest.raises((UmgError, CommandError), match="may not administer"):
                     await own.call(denied, pb.GetUsageResponse)
         again = await admin.call(pb.GetUsageRequest(key_id="app"), pb.GetUsageResponse)

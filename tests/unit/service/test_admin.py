@@ -15,7 +15,10 @@ from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from tests.support.gateways import KEY, Running, running
+from umg_grpc.access.account_levels import PROJECT_KIND
+from umg_grpc.access.accounts import Accounts
 from umg_grpc.access.api_keys import ApiKeys
+from umg_grpc.access.users import PERSON_KIND, Users
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.v1 import pb, rpc
@@ -42,7 +45,6 @@ ALL_SETTINGS = pb.KeySettings(
         pb.Budget(micro_credits=9),
         pb.Budget(micro_credits=8, soft=True),
     ],
-    user_id="user_1",
 )
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -73,16 +75,21 @@ async def admin(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Admi
 
 
 async def test_a_key_is_made_with_every_setting_and_read_back(admin: Admin) -> None:
-    made = await admin.call("CreateKey", pb.CreateKeyRequest(settings=ALL_SETTINGS))
-    assert made.key.settings == ALL_SETTINGS
+    user = await Users(admin.gateway.service.store).create(PERSON_KIND, {"name": "ada", "email": "ada@example.com"})
+    project = await Accounts(admin.gateway.service.store).create(PROJECT_KIND, {"name": "search"})
+    settings = pb.KeySettings(project_id="search", user_id="ada@example.com")
+    settings.MergeFrom(ALL_SETTINGS)
+    made = await admin.call("CreateKey", pb.CreateKeyRequest(settings=settings))
+    settings.project_id, settings.user_id = project.account_id, user.user_id
+    assert made.key.settings == settings
     assert made.secret.startswith(made.key.prefix)
     assert [(each.budget, each.spent_micro_credits) for each in made.key.balances] == [
         (budget, 0) for budget in ALL_SETTINGS.budgets
     ]
-    set_here = {field.name for field, _ in ALL_SETTINGS.ListFields()}
-    assert {field.name for field in pb.KeySettings.DESCRIPTOR.fields} - set_here == {"project_id"}
-    error = await admin.failure("CreateKey", pb.CreateKeyRequest(settings=pb.KeySettings(name="x", project_id="y")))
-    assert (error.name, error.metadata["field"]) == ("OBJECT_NOT_FOUND", "settings.project_id")
+    assert {field.name for field, _ in settings.ListFields()} == {*pb.KeySettings.DESCRIPTOR.fields_by_name}
+    for unknown in (pb.KeySettings(name="x", project_id="y"), pb.KeySettings(name="x", user_id="y")):
+        error = await admin.failure("CreateKey", pb.CreateKeyRequest(settings=unknown))
+        assert (error.name, error.metadata["id"]) == ("OBJECT_NOT_FOUND", "y")
     for reference in (made.key.key_id, "app", made.key.prefix):
         assert (await admin.call("GetKey", pb.GetKeyRequest(key_id=reference))).key == made.key
 

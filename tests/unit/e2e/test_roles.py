@@ -1,0 +1,336 @@
+"""Roles: the outcome of each administrative method and route for each role, from one table (the roles of the design), on
+objects of the own project, of a colleague in it, and of another project.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import aiohttp
+import grpc
+import pytest
+import pytest_asyncio
+from google.protobuf.descriptor_pool import Default
+from google.protobuf.field_mask_pb2 import FieldMask
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+
+from http_facade.handlers.admin_rpc_table import ADMIN_METHODS
+from http_facade.routes import ROUTE_TABLE, Shape
+from tests.support.gateways import Running, running
+from tests.support.http_admin import is_meant, send
+from tests.support.usage_records import lines, record
+from umg_grpc.access.account_levels import ORGANIZATION_KIND, PROJECT_KIND
+from umg_grpc.access.accounts import Accounts
+from umg_grpc.access.api_keys import ApiKeys, Key
+from umg_grpc.access.key_permissions import ADMINISTRATIVE_SERVICES
+from umg_grpc.access.principals import WHOLE_GATEWAY, Membership, Role
+from umg_grpc.access.role_permissions import permission_of
+from umg_grpc.access.users import SERVICE_ACCOUNT, Users
+from umg_grpc.base.grpc_status import from_rpc
+from umg_grpc.base.time_units import micros_of
+from umg_grpc.store.usage_record_table import UsageRecords
+from umg_grpc.v1 import pb
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+CONFIG = "channels: [{name: sandbox, protocols: [sandbox], pace: 0, models: [famO-5]}]\noverload: {lag: 10}"
+ROLES = ("owner", "admin", "member", "viewer", "billing", "holder")
+"""Callers in the order of the columns: an owner of the gateway, four roles in the project `mine`, and a key of it."""
+OUTCOMES = {"+": ("", 200), "-": ("PERMISSION_DENIED", 403), "0": ("OBJECT_NOT_FOUND", 404)}
+"""Sign in the table -> reason of the error over gRPC, and status over HTTP."""
+OWN, COLLEAGUE, FOREIGN = "own", "colleague", "foreign"
+METHODS = [
+    method for name in ADMINISTRATIVE_SERVICES for method in Default().FindServiceByName(f"umg.v1.{name}").methods
+]
+
+
+@dataclass(frozen=True)
+class Target:
+    """Objects that a request names: of the caller, of a colleague in its project, or of another project."""
+
+    key: str
+    request_id: str
+    project: str
+    user: str
+
+
+@dataclass(frozen=True)
+class Case:
+    method: str
+    """Method, with the kind of the account if its requests have one."""
+    request: Callable[[Target, str], Message]
+    """Returns the request for a target. Its second argument is a new name."""
+    own: str
+    colleague: str = ""
+    foreign: str = ""
+    """Outcomes for the objects of another project; "" for a method without an object."""
+
+
+MASK = FieldMask(paths=["tags"])
+KINDS = {"organization": pb.ACCOUNT_KIND_ORGANIZATION, "project": pb.ACCOUNT_KIND_PROJECT}
+
+
+def key_settings(project: str, name: str) -> pb.KeySettings:
+    return pb.KeySettings(name=name, project_id=project)
+
+
+def membership(target: Target) -> list[pb.Membership]:
+    return [pb.Membership(account_id=target.project, role=pb.USER_ROLE_VIEWER)]
+
+
+CASES = [
+    Case("CreateKey", lambda on, name: pb.CreateKeyRequest(settings=key_settings(on.project, name)), "+++---", foreign="+00---"),
+    Case("GetKey", lambda on, _: pb.GetKeyRequest(key_id=on.key), "++++++", "++0++-", "+0000-"),
+    Case("ListKeys", lambda *_: pb.ListKeysRequest(), "++++++"),
+    Case("UpdateKey", lambda on, _: pb.UpdateKeyRequest(key_id=on.key, update_mask=MASK), "+++---", "++0---", "+00---"),
+    Case("RotateKey", lambda on, _: pb.RotateKeyRequest(key_id=on.key), "+++--+", "++0---", "+0000-"),
+    Case("RevokeKey", lambda on, _: pb.RevokeKeyRequest(key_id=on.key), "+++---", "++0---", "+00---"),
+    Case("GetUsage", lambda on, _: pb.GetUsageRequest(key_id=on.key), "++++++", "++0++-", "+0000-"),
+    Case("ListUsage", lambda *_: pb.ListUsageRequest(group_by=[pb.USAGE_DIMENSION_MODEL]), "++++++"),
+    Case("GetRequestRecord", lambda on, _: pb.GetRequestRecordRequest(request_id=on.request_id), "++++0+", "++0+00", "+00000"),
+    Case("ListRequestRecords", lambda *_: pb.ListRequestRecordsRequest(), "++++++"),
+    Case("ListChannels", lambda *_: pb.ListChannelsRequest(), "++-++-"),
+    *(
+        Case(f"CreateAccount {kind}", lambda _, name, number=number: pb.CreateAccountRequest(kind=number, settings=pb.AccountSettings(name=name)), "+-----")
+        for kind, number in KINDS.items()
+    ),
+    Case("GetAccount project", lambda on, _: pb.GetAccountRequest(kind=KINDS["project"], account_id=on.project), "+++++-", foreign="+0000-"),
+    Case("GetAccount organization", lambda *_: pb.GetAccountRequest(kind=KINDS["organization"], account_id="acme"), "+0000-"),
+    Case("ListAccounts project", lambda *_: pb.ListAccountsRequest(kind=KINDS["project"]), "+++++-"),
+    Case("ListAccounts organization", lambda *_: pb.ListAccountsRequest(kind=KINDS["organization"]), "+++++-"),
+    Case("UpdateAccount project", lambda on, _: pb.UpdateAccountRequest(kind=KINDS["project"], account_id=on.project, update_mask=MASK), "++----", foreign="+0----"),
+    Case("UpdateAccount organization", lambda *_: pb.UpdateAccountRequest(kind=KINDS["organization"], account_id="acme", update_mask=MASK), "+0----"),
+    Case("SetAccountClosed project", lambda on, _: pb.SetAccountClosedRequest(kind=KINDS["project"], account_id=on.project), "++----", foreign="+0----"),
+    Case("SetAccountClosed organization", lambda *_: pb.SetAccountClosedRequest(kind=KINDS["organization"], account_id="acme"), "+0----"),
+    Case("SetAccountClosed project, closed", lambda *_: pb.SetAccountClosedRequest(kind=KINDS["project"], account_id="unused", closed=True), "+0----"),
+    Case("SetAccountClosed organization, closed", lambda *_: pb.SetAccountClosedRequest(kind=KINDS["organization"], account_id="unused", closed=True), "+0----"),
+    Case("CreateUser", lambda on, name: pb.CreateUserRequest(kind=pb.USER_KIND_PERSON, settings=pb.UserSettings(name=name, memberships=membership(on))), "++----", foreign="+0----"),
+    Case("GetUser", lambda on, _: pb.GetUserRequest(user_id=on.user), "++-+--", foreign="+0-0--"),
+    Case("ListUsers", lambda *_: pb.ListUsersRequest(), "++-+--"),
+    Case("ListAuditEvents", lambda *_: pb.ListAuditEventsRequest(), "++-+--"),
+    Case("UpdateUser", lambda on, _: pb.UpdateUserRequest(user_id=on.user, settings=pb.UserSettings(memberships=membership(on)), update_mask=FieldMask(paths=["memberships"])), "++----", foreign="+0----"),
+]  # fmt: skip
+"""Outcome of each method for each role. For members and holders `own` is the calling key."""
+
+
+@dataclass
+class World:
+    gateway: Running
+    session: aiohttp.ClientSession
+    channel: grpc.aio.Channel
+    projects: dict[str, str]
+    users: dict[str, str]
+    names: int = 0
+
+    def name(self) -> str:
+        self.names += 1
+        return f"name {self.names}"
+
+    async def key(self, project: str, user: str = "", **fields: Any) -> tuple[Key, str]:
+        """Create a key with a usage record. Return the key and its secret."""
+        store = self.gateway.service.store
+        key, secret = await ApiKeys(store).create(
+            self.name(), project_id=self.projects[project], user_id=self.users[user] if user else "", **fields
+        )
+        made = record(
+            0,
+            record_id=key.key_id,
+            request_id=request_id(key),
+            key_id=key.key_id,
+            start_micros=micros_of(datetime.now(UTC)),
+        )
+        await UsageRecords(store).insert(lines(made))
+        return key, secret
+
+    async def target(self, which: str, own: Key) -> Target:
+        project = "other" if which == FOREIGN else "mine"
+        key = own if which == OWN else (await self.key(project))[0]
+        return Target(key.key_id, request_id(key), self.projects[project], self.users[f"person of {project}"])
+
+    async def call(self, face: str, request: Message, secret: str) -> tuple[str | int, Message | dict[str, Any]]:
+        """Call a method. Return reason or status, and the response."""
+        headers = {"authorization": f"Bearer {secret}"} if secret else {}
+        if face == "http":
+            return await send(self.session, request, headers)
+        [service] = request.DESCRIPTOR.file.services_by_name.values()
+        method = service.methods_by_name[request.DESCRIPTOR.name.removesuffix("Request")]
+        stub = self.channel.unary_unary(
+            f"/{service.full_name}/{method.name}",
+            request_serializer=lambda message: message.SerializeToString(),
+            response_deserializer=GetMessageClass(method.output_type).FromString,
+        )
+        try:
+            return "", await stub(request, metadata=[*headers.items()])
+        except grpc.aio.AioRpcError as error:
+            return from_rpc(error).name, pb.GetKeyResponse()
+
+
+def request_id(key: Key) -> str:
+    return f"req_of_{key.key_id}"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[World, None]:
+    async with (
+        running(CONFIG, tmp_path_factory.mktemp("roles")) as gateway,
+        aiohttp.ClientSession(gateway.url) as session,
+        grpc.aio.insecure_channel(gateway.grpc) as channel,
+    ):
+        accounts, users = Accounts(gateway.service.store), Users(gateway.service.store)
+        organization = await accounts.create(ORGANIZATION_KIND, {"name": "acme"})
+        await accounts.create(ORGANIZATION_KIND, {"name": "unused"})
+        await accounts.create(PROJECT_KIND, {"name": "unused"})
+        projects = {
+            name: (
+                await accounts.create(PROJECT_KIND, {"name": name, "organization_id": organization.account_id})
+            ).account_id
+            for name in ("mine", "other")
+        }
+        memberships = {role: Membership(projects["mine"], Role(role)) for role in ROLES[1:5]}
+        memberships["owner"] = Membership(WHOLE_GATEWAY, Role.OWNER)
+        memberships |= {f"person of {name}": Membership(projects[name], Role.VIEWER) for name in projects}
+        made = {
+            name: (await users.create(SERVICE_ACCOUNT, {"name": name, "email": f"{name.replace(chr(32), chr(46))}@a.example", "memberships": [each]})).user_id
+            for name, each in memberships.items()
+        }  # fmt: skip
+        yield World(gateway, session, channel, projects, made)
+
+
+@pytest.mark.parametrize("face", ["grpc", "http"])
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.method)
+async def test_a_role_permits_the_acts_of_the_table(world: World, case: Case, role: str, face: str) -> None:
+    for which, outcomes in ((OWN, case.own), (COLLEAGUE, case.colleague), (FOREIGN, case.foreign)):
+        if not outcomes:
+            continue
+        calling, secret = await world.key("mine", "" if role == "holder" else role)
+        own = calling if role in {"member", "holder"} else (await world.key("mine"))[0]
+        request = case.request(await world.target(which, own), world.name())
+        found, response = await world.call(face, request, secret)
+        assert found == OUTCOMES[outcomes[ROLES.index(role)]][face == "http"], (which, response)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.method)
+async def test_a_call_without_credentials_is_rejected(world: World, case: Case) -> None:
+    request = case.request(await world.target(COLLEAGUE, (await world.key("mine"))[0]), world.name())
+    assert (await world.call("grpc", request, ""))[0] == "MISSING_KEY"
+    assert (await world.call("http", request, ""))[0] == 401
+
+
+async def test_every_method_and_every_route_has_a_row() -> None:
+    assert {method.name for method in METHODS} == {case.method.partition(" ")[0] for case in CASES}
+    assert all(permission_of(method.containing_service.name, method.name) for method in METHODS)
+    nothing = Target("key", "request", "project", "user")
+    requests = [case.request(nothing, "name") for case in CASES]
+    shapes = {shape for shape, method in ADMIN_METHODS.items() if any(is_meant(method, each) for each in requests)}
+    assert shapes == {route.shape for route in ROUTE_TABLE if route.path.startswith("/admin/v1/")} - OTHERS
+
+
+OTHERS = frozenset({Shape.LIST_ALERTS, Shape.TEST_ALERT_RECEIVER})
+"""Routes of administrative services that have tests of their own."""
+
+
+@pytest.mark.parametrize("role", ROLES[1:])
+async def test_lists_contain_nothing_of_another_project(world: World, role: str) -> None:
+    await world.key("other")
+    _, secret = await world.key("mine", "" if role == "holder" else role)
+    everything: list[Message] = [
+        pb.ListKeysRequest(page_size=1000, include_ended=True),
+        pb.ListUsageRequest(group_by=[pb.USAGE_DIMENSION_KEY, pb.USAGE_DIMENSION_PROJECT]),
+        pb.ListRequestRecordsRequest(page_size=1000),
+        pb.ListAccountsRequest(include_closed=True),
+        pb.ListUsersRequest(include_disabled=True),
+        pb.ListAuditEventsRequest(page_size=1000),
+    ]
+    theirs = {
+        *(key.key_id for key in await ApiKeys(world.gateway.service.store).list() if key.project_id != world.projects["mine"]),
+        *(world.projects["other"], world.users["person of other"]),
+    }  # fmt: skip
+    for request in everything:
+        found, response = await world.call("grpc", request, secret)
+        assert not theirs & set(re.findall(r"\w+", str(response))), request.DESCRIPTOR.name
+        assert (found == "") == bool(response.ByteSize()), request.DESCRIPTOR.name  # type: ignore[union-attr]
+
+
+async def test_a_member_sees_the_totals_of_its_project_and_its_own_keys_alone(world: World) -> None:
+    colleague, _ = await world.key("mine")
+    own, secret = await world.key("mine", "member")
+    _, totals = await world.call("grpc", pb.ListUsageRequest(), secret)
+    _, by_key = await world.call("grpc", pb.ListUsageRequest(group_by=[pb.USAGE_DIMENSION_KEY]), secret)
+    assert isinstance(totals, pb.ListUsageResponse)
+    assert isinstance(by_key, pb.ListUsageResponse)
+    keys = {entry.key_id for entry in by_key.entries}
+    assert own.key_id in keys
+    assert colleague.key_id not in keys
+    assert totals.entries[0].request_count > sum(entry.request_count for entry in by_key.entries)
+
+
+async def test_a_viewer_and_billing_see_a_part_of_users_keys_and_channels(world: World) -> None:
+    shown, _ = await world.key("mine", model_patterns=["famO-*"], budget_micro_credits=5)
+    for role, has_patterns, has_channels in (("viewer", True, True), ("billing", False, False)):
+        _, secret = await world.key("mine", role)
+        _, key = await world.call("grpc", pb.GetKeyRequest(key_id=shown.key_id), secret)
+        assert isinstance(key, pb.GetKeyResponse)
+        assert (bool(key.key.settings.model_patterns), key.key.settings.budget_micro_credits) == (has_patterns, 5)
+        _, channels = await world.call("grpc", pb.ListChannelsRequest(), secret)
+        assert isinstance(channels, pb.ListChannelsResponse)
+        assert (bool(channels.channels), [each.model for each in channels.models]) == (has_channels, ["famO-5"])
+    for role, has_email in (("viewer", False), ("admin", True)):
+        _, secret = await world.key("mine", role)
+        _, user = await world.call("grpc", pb.GetUserRequest(user_id=world.users["billing"]), secret)
+        assert isinstance(user, pb.GetUserResponse)
+        assert bool(user.user.settings.email) == has_email
+
+
+async def test_a_disabled_user_ends_its_keys(world: World) -> None:
+    users = Users(world.gateway.service.store)
+    user = await users.create(
+        SERVICE_ACCOUNT, {"name": "leaver", "memberships": [Membership(WHOLE_GATEWAY, Role.VIEWER)]}
+    )
+    world.users["leaver"] = user.user_id
+    _, secret = await world.key("mine", "leaver")
+    assert (await world.call("grpc", pb.ListKeysRequest(), secret))[0] == ""
+    for disabled, reason in ((True, "INVALID_KEY"), (False, "")):
+        await users.update(user.user_id, {"disabled": disabled})
+        async with asyncio.timeout(60):
+            while (await world.call("grpc", pb.ListKeysRequest(), secret))[0] != reason:  # noqa: ASYNC110  # no event reports it
+                await asyncio.sleep(0.05)
+
+
+async def test_an_admin_cannot_get_more_rights(world: World) -> None:
+    """An admin of a project tries the ways to the rights of an owner."""
+    store = world.gateway.service.store
+    _, secret = await world.key("mine", "admin")
+    strong = await Users(store).create(SERVICE_ACCOUNT, {"name": "strong", "memberships": [
+        Membership(world.projects["mine"], Role.VIEWER), Membership(world.projects["other"], Role.ADMIN)
+    ]})  # fmt: skip
+    world.users["strong"] = strong.user_id
+    of_strong, _ = await world.key("mine", "strong")
+    administrator, _ = await world.key("mine", administrator=True)
+    mine = world.projects["mine"]
+    owner = pb.Membership(account_id=mine, role=pb.USER_ROLE_OWNER)
+    gateway = pb.Membership(role=pb.USER_ROLE_VIEWER)
+    own = world.users["admin"]
+    attempts: list[Message] = [
+        pb.CreateKeyRequest(settings=pb.KeySettings(name=world.name(), administrator=True)),
+        pb.CreateKeyRequest(settings=pb.KeySettings(name=world.name(), user_id=strong.user_id)),
+        pb.RotateKeyRequest(key_id=of_strong.key_id),
+        pb.RotateKeyRequest(key_id=administrator.key_id),
+        pb.UpdateKeyRequest(key_id=administrator.key_id, update_mask=MASK),
+        *(
+            pb.UpdateUserRequest(
+                user_id=own, settings=pb.UserSettings(memberships=[each]), update_mask=FieldMask(paths=["memberships"])
+            )
+            for each in (owner, gateway)
+        ),
+        pb.UpdateUserRequest(user_id=strong.user_id, settings=pb.UserSettings(disabled=True), update_mask=FieldMask(paths=["disabled"])),
+    ]  # fmt: skip
+    for request in attempts:
+        assert (await world.call("grpc", request, secret))[0] == "PERMISSION_DENIED", request
+    _, made = await world.call("grpc", pb.CreateKeyRequest(settings=pb.KeySettings(name=world.name())), secret)
+    assert isinstance(made, pb.CreateKeyResponse)
+    assert made.key.settings.project_id == mine
