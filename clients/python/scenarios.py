@@ -21,8 +21,10 @@ from umg_client import SyncClient, UmgError, connect_sync, floats, text, v1
 Json = dict[str, Any]
 
 STUBS = {
+    "AccountService": "accounts",
     "AdminService": "admin",
     "AlertService": "alerts",
+    "AuditService": "audit",
     "EmbeddingService": "embeddings",
     "FileService": "files",
     "GenerationService": "generation",
@@ -32,6 +34,7 @@ STUBS = {
     "RerankService": "rerank",
     "SpeechService": "speech",
     "TranscriptionService": "transcriptions",
+    "UserService": "users",
     "VideoService": "videos",
 }
 REFERENCE = re.compile(r"\$\{(\w+)\.([\w.]+)\}")

@@ -2,8 +2,11 @@
 import { clone, create, type DescService, type MessageInitShape } from "@bufbuild/protobuf";
 import type { CallOptions } from "@connectrpc/connect";
 import { open } from "#transport";
+import { AccountService } from "../gen/umg/v1/account_service_pb.js";
 import { AdminService } from "../gen/umg/v1/admin_service_pb.js";
 import { AlertService } from "../gen/umg/v1/alert_service_pb.js";
+import { AuditService } from "../gen/umg/v1/audit_service_pb.js";
+import { UserService } from "../gen/umg/v1/user_service_pb.js";
 import * as v1 from "../gen/umg/v1/content_pb.js";
 import type { Embedding } from "../gen/umg/v1/embedding_pb.js";
 import { EmbeddingService } from "../gen/umg/v1/embedding_service_pb.js";
@@ -34,8 +37,11 @@ export function connect(address: string, key: string, options: Options = {}) {
   const { transport, close } = open(url, options.protocol, options.tls);
   const service = <S extends DescService>(description: S) => calls(description, transport, key, options);
   return {
+    accounts: service(AccountService),
     admin: service(AdminService),
     alerts: service(AlertService),
+    audit: service(AuditService),
+    users: service(UserService),
     embeddings: service(EmbeddingService),
     files: service(FileService),
     generation: service(GenerationService),

@@ -6,8 +6,11 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { type DescMethod, type DescService, fromJson, type JsonValue, type Message, toJson } from "@bufbuild/protobuf";
 import type { CallOptions } from "@connectrpc/connect";
+import { AccountService } from "../gen/umg/v1/account_service_pb.js";
 import { AdminService } from "../gen/umg/v1/admin_service_pb.js";
 import { AlertService } from "../gen/umg/v1/alert_service_pb.js";
+import { AuditService } from "../gen/umg/v1/audit_service_pb.js";
+import { UserService } from "../gen/umg/v1/user_service_pb.js";
 import type { ToolCall } from "../gen/umg/v1/content_pb.js";
 import { EmbeddingService, EmbedRequestSchema } from "../gen/umg/v1/embedding_service_pb.js";
 import { FileService } from "../gen/umg/v1/file_service_pb.js";
@@ -47,8 +50,11 @@ interface Scenario {
 }
 
 const SERVICES: { [name: string]: [DescService, keyof Umg] } = {
+  AccountService: [AccountService, "accounts"],
   AdminService: [AdminService, "admin"],
   AlertService: [AlertService, "alerts"],
+  AuditService: [AuditService, "audit"],
+  UserService: [UserService, "users"],
   EmbeddingService: [EmbeddingService, "embeddings"],
   FileService: [FileService, "files"],
   GenerationService: [GenerationService, "generation"],

@@ -126,12 +126,24 @@ async def closed(stream: AsyncIterator[Answer]) -> AsyncIterator[AsyncIterator[A
             await stream.aclose()
 
 
+class Accounts(Calls, v1.AccountServiceStub):
+    """Stub of the service `umg.v1.AccountService`."""
+
+
 class Admin(Calls, v1.AdminServiceStub):
     """Stub of the service `umg.v1.AdminService`."""
 
 
 class Alerts(Calls, v1.AlertServiceStub):
     """Stub of the service `umg.v1.AlertService`."""
+
+
+class Audit(Calls, v1.AuditServiceStub):
+    """Stub of the service `umg.v1.AuditService`."""
+
+
+class Users(Calls, v1.UserServiceStub):
+    """Stub of the service `umg.v1.UserService`."""
 
 
 class Embeddings(Calls, v1.EmbeddingServiceStub):

@@ -10,8 +10,10 @@ from grpclib.client import Channel
 
 from umg_client import v1
 from umg_client.calls import (
+    Accounts,
     Admin,
     Alerts,
+    Audit,
     Embeddings,
     Files,
     Generation,
@@ -22,6 +24,7 @@ from umg_client.calls import (
     Rerank,
     Speech,
     Transcriptions,
+    Users,
     Videos,
     closed,
 )
@@ -66,8 +69,11 @@ class Client:
     """
 
     def __init__(self, channel: Channel, options: Options) -> None:
+        self.accounts = Accounts(channel, options)
         self.admin = Admin(channel, options)
         self.alerts = Alerts(channel, options)
+        self.audit = Audit(channel, options)
+        self.users = Users(channel, options)
         self.embeddings = Embeddings(channel, options)
         self.files = Files(channel, options)
         self.generation = Generation(channel, options)

@@ -100,8 +100,11 @@ class SyncClient:
     def __init__(self, client: Client, loop: Loop) -> None:
         self._client = client
         self._loop = loop
+        self.accounts = blocking.AccountService(client.accounts, loop)
         self.admin = blocking.AdminService(client.admin, loop)
         self.alerts = blocking.AlertService(client.alerts, loop)
+        self.audit = blocking.AuditService(client.audit, loop)
+        self.users = blocking.UserService(client.users, loop)
         self.embeddings = blocking.EmbeddingService(client.embeddings, loop)
         self.files = blocking.FileService(client.files, loop)
         self.generation = blocking.GenerationService(client.generation, loop)

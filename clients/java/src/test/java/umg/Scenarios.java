@@ -45,7 +45,9 @@ public final class Scenarios {
   private static final Gson JSON = new GsonBuilder().serializeNulls().disableHtmlEscaping().create();
   private static final Pattern REFERENCE = Pattern.compile("\\$\\{(\\w+)\\.([\\w.]+)}");
   private static final Map<String, MethodDescriptor<?, ?>> METHODS = Stream.of(
-          AdminServiceGrpc.getServiceDescriptor(), AlertServiceGrpc.getServiceDescriptor(), EmbeddingServiceGrpc.getServiceDescriptor(),
+          AccountServiceGrpc.getServiceDescriptor(), AdminServiceGrpc.getServiceDescriptor(),
+          AlertServiceGrpc.getServiceDescriptor(), AuditServiceGrpc.getServiceDescriptor(),
+          UserServiceGrpc.getServiceDescriptor(), EmbeddingServiceGrpc.getServiceDescriptor(),
           FileServiceGrpc.getServiceDescriptor(), GenerationServiceGrpc.getServiceDescriptor(),
           ImageServiceGrpc.getServiceDescriptor(), ModelServiceGrpc.getServiceDescriptor(),
           ModerationServiceGrpc.getServiceDescriptor(), RerankServiceGrpc.getServiceDescriptor(),
