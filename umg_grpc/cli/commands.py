@@ -14,6 +14,7 @@ import typer
 
 from umg_grpc.base.printable_text import printable
 from umg_grpc.cli import (
+    account_commands,
     alert_commands,
     conformance_commands,
     image_commands,
@@ -22,6 +23,7 @@ from umg_grpc.cli import (
     price_commands,
     provider_commands,
     usage_commands,
+    user_commands,
     video_commands,
 )
 from umg_grpc.cli.command_headings import CommandsByHeading, Heading
@@ -35,6 +37,10 @@ if TYPE_CHECKING:
 
 app = typer.Typer(cls=CommandsByHeading, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 app.add_typer(key_commands.app, name="keys", rich_help_panel=Heading.KEYS)
+app.add_typer(account_commands.organizations, name="organizations", rich_help_panel=Heading.KEYS)
+app.add_typer(account_commands.projects, name="projects", rich_help_panel=Heading.KEYS)
+app.add_typer(user_commands.users, name="users", rich_help_panel=Heading.KEYS)
+app.add_typer(user_commands.audit, name="audit", rich_help_panel=Heading.KEYS)
 app.command(rich_help_panel=Heading.START)(provider_commands.init)
 app.command(rich_help_panel=Heading.MODELS)(provider_commands.providers)
 app.add_typer(price_commands.app, name="prices", rich_help_panel=Heading.MODELS)

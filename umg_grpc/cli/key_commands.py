@@ -1,12 +1,14 @@
 """Commands of `umg keys` and their flags. The docstrings of the command functions are the help texts that users see."""
 
 import re
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Annotated
 
 import typer
 
 from umg_grpc.base.time_units import UNIT_SECONDS
+from umg_grpc.cli.account_flags import SoftBudgetsFlag, budgets_of
 from umg_grpc.cli.command_headings import CommandsByHeading
 from umg_grpc.cli.command_runner import run_async
 from umg_grpc.cli.common_flags import (
@@ -58,21 +60,28 @@ def create_key(
     tpm: Annotated[int | None, typer.Option(min=1, help="Most tokens a minute, input and output together.")] = None,
     concurrency: Annotated[int | None, typer.Option(min=1, help="Most requests in flight.")] = None,
     budget: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
-            "--budget", "--quota", metavar="CREDITS", help="Most credits to spend, e.g. 12.50; see --budget-period."
+            "--budget",
+            "--quota",
+            metavar="CREDITS[/PERIOD]",
+            help="Most credits to spend, e.g. 12.50, see --budget-period; or 100/month; may be repeated.",
         ),
     ] = None,
+    soft_budget: SoftBudgetsFlag = None,
     budget_period: Annotated[
         str, typer.Option(metavar="PERIOD", help="The budget begins anew each day or month, in UTC; or never: none.")
     ] = NO_LIMIT,
+    project: Annotated[str, typer.Option(help="Id or name of its project.")] = "",
+    user: Annotated[str, typer.Option(help="Id or e-mail address of its owner: a person or a service account.")] = "",
     expires: Annotated[str | None, typer.Option(metavar="ISO", help="When it ends, e.g. 2030-01-31T12:00Z.")] = None,
     target: AdminTarget,
 ) -> None:
     """Issue a key. It is shown once, as the last line."""
     from umg_grpc.cli import key_command_actions as commands
 
-    if _period(budget_period) != NO_LIMIT and budget is None:
+    plain, further = _split(budget)
+    if _period(budget_period) != NO_LIMIT and plain is None:
         raise typer.BadParameter("it goes with --budget CREDITS", param_hint="--budget-period")
     fields = {
         "name": name,
@@ -83,12 +92,15 @@ def create_key(
         "requests_per_minute": rpm,
         "tokens_per_minute": tpm,
         "concurrent_requests": concurrency,
-        "budget_micro_credits": _budget(budget) if budget is not None else None,
+        "budget_micro_credits": _budget(plain) if plain is not None else None,
         "budget_period": budget_period,
         "expire_time": time_of(expires, "--expires") if expires is not None else None,
         "show_route": show_route,
         "owner": owner,
         "tags": dict(_tag(text) for text in tag or ()),
+        "budgets": budgets_of(further, soft_budget) or [],
+        "project_id": project,
+        "user_id": user,
     }
     run_async(commands.create(target, fields))
 
@@ -112,9 +124,13 @@ def update_key(
     tpm: Annotated[str | None, typer.Option(metavar="N", help="Most tokens a minute, or none.")] = None,
     concurrency: Annotated[str | None, typer.Option(metavar="N", help="Most requests in flight, or none.")] = None,
     budget: Annotated[
-        str | None, typer.Option("--budget", "--quota", metavar="CREDITS", help="Most credits to spend, or none.")
+        list[str] | None,
+        typer.Option("--budget", "--quota", metavar="CREDITS[/PERIOD]", help="Most credits to spend; or none."),
     ] = None,
+    soft_budget: SoftBudgetsFlag = None,
     budget_period: Annotated[str | None, typer.Option(metavar="PERIOD", help="day, month or none.")] = None,
+    project: Annotated[str | None, typer.Option(help="Its project, which can be set once.")] = None,
+    user: Annotated[str | None, typer.Option(help="Its owner; empty: nobody.")] = None,
     expires: Annotated[str | None, typer.Option(metavar="ISO", help="When it ends, or none.")] = None,
     target: AdminTarget,
 ) -> None:
@@ -126,6 +142,7 @@ def update_key(
     patterns = {"model_patterns": ("model", "--models", models), "channels": ("channel", "--channels", channels)}
     patterns["operations"] = ("operation", "--operations", operations)
     given = {"name": name, "administrator": admin, "show_route": show_route, "owner": owner}
+    given |= {"project_id": project, "user_id": user}
     fields: dict[str, object] = {field: value for field, value in given.items() if value is not None}
     for field, (noun, flag, text) in patterns.items():
         if text is not None:
@@ -133,8 +150,11 @@ def update_key(
     for field, (flag, text) in limits.items():
         if text is not None:
             fields[field] = None if text == NO_LIMIT else _limit(text, flag)
-    if budget is not None:
-        fields["budget_micro_credits"] = None if budget == NO_LIMIT else _budget(budget)
+    plain, further = _split(budget)
+    if plain is not None:
+        fields["budget_micro_credits"] = None if plain == NO_LIMIT else _budget(plain)
+    if plain == NO_LIMIT or further or soft_budget:
+        fields["budgets"] = budgets_of(further, soft_budget) or []
     if budget_period is not None:
         fields["budget_period"] = _period(budget_period)
     if expires is not None:
@@ -222,6 +242,14 @@ def _budget(text: str) -> int:
         message = "expected a number of credits with at most 6 decimals, e.g. 12.50"
         raise typer.BadParameter(message, param_hint="--budget")
     return micro_credits
+
+
+def _split(texts: Sequence[str] | None) -> tuple[str | None, list[str]]:
+    """Return the budget of `--budget-period`, None without one, and the budgets with a period of their own."""
+    plain = [text for text in texts or () if "/" not in text]
+    if len(plain) > 1:
+        raise typer.BadParameter("name a period for all but one: --budget 100/month", param_hint="--budget")
+    return (plain[0] if plain else None), [text for text in texts or () if "/" in text]
 
 
 def _period(text: str) -> str:

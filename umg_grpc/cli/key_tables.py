@@ -115,6 +115,8 @@ SETTING_TEXTS: Mapping[str, Callable[[pb.Key], str]] = {
     "held": lambda key: f"{credits_text(key.reserved_micro_credits)} credits" if key.reserved_micro_credits else "",
     "budgets": _further_budgets,
     "left": _of_closest(lambda balance: f"{credits_text(_left(balance))} credits, {_share(balance):.0%} used"),
+    "project": lambda key: key.settings.project_id,
+    "user": lambda key: key.settings.user_id,
     "route": lambda key: "shown" if key.settings.show_route else "hidden",
     "owner": lambda key: key.settings.owner or "none",
     "tags": lambda key: _tags(key) or "none",

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from umg_grpc.cli.account_tables import print_accounts, print_events, print_users
 from umg_grpc.cli.alert_command_actions import print_alerts
 from umg_grpc.cli.doctor_command import Check, CheckState, print_checks
 from umg_grpc.cli.key_tables import print_key, print_keys
@@ -304,7 +305,67 @@ CHECKS = [
           "raise it: `ulimit -Hn`, `LimitNOFILE=` of systemd, `--ulimit nofile=` of Docker to 16896"),
 ]  # fmt: skip
 
+
+def accounts() -> list[pb.Account]:
+    budget = pb.Budget(micro_credits=2_500_000_000, period=pb.BUDGET_PERIOD_MONTH)
+    return [
+        pb.Account(
+            account_id="proj_0f9d3c1e5b7a48d2",
+            kind=pb.ACCOUNT_KIND_PROJECT,
+            settings=pb.AccountSettings(
+                name="search and recommendations", organization_id="org_a1b2c3d4e5f60718",
+                model_patterns=["gpt-*", LONG_MODEL], requests_per_minute=600, budgets=[budget],
+            ),
+            balances=[pb.BudgetBalance(budget=budget, spent_micro_credits=1_234_567_890, reserved_micro_credits=5_000_000)],
+            create_time=time(timedelta(days=40)),
+        ),
+        pb.Account(
+            account_id="proj_7777777777777777",
+            settings=pb.AccountSettings(name="old"),
+            create_time=time(timedelta(days=400)),
+            close_time=time(timedelta(days=2)),
+        ),
+    ]  # fmt: skip
+
+
+def users() -> list[pb.User]:
+    roles = [
+        pb.Membership(account_id="proj_0f9d3c1e5b7a48d2", role=pb.USER_ROLE_ADMIN),
+        pb.Membership(role=pb.USER_ROLE_VIEWER),
+    ]
+    return [
+        pb.User(
+            user_id="user_0f9d3c1e5b7a48d2", kind=pb.USER_KIND_PERSON, last_sign_in_time=time(), create_time=time(),
+            settings=pb.UserSettings(name="Ada Lovelace", email="ada.lovelace@research.northwind.example", memberships=roles),
+        ),
+        pb.User(
+            user_id="user_7777777777777777", kind=pb.USER_KIND_SERVICE_ACCOUNT, create_time=time(),
+            settings=pb.UserSettings(name="deployments", disabled=True),
+        ),
+    ]  # fmt: skip
+
+
+def events() -> list[pb.AuditEvent]:
+    return [
+        pb.AuditEvent(
+            event_id="audit_1", time=time(), actor_kind=pb.AUDIT_ACTOR_KIND_USER, actor_id="user_0f9d3c1e5b7a48d2",
+            actor_name="Ada Lovelace", credential="sk-umg-3f9a", address="10.0.0.9", method="/umg.v1.AdminService/UpdateKey",
+            object_kind="key", object_id=KEY_IDS[0], object_name="indexer", account_id="proj_0f9d3c1e5b7a48d2",
+            before_json='{"requests_per_minute":null}', after_json='{"requests_per_minute":60}',
+        ),
+        pb.AuditEvent(
+            event_id="audit_2", time=time(timedelta(hours=3)), actor_kind=pb.AUDIT_ACTOR_KIND_OPERATOR, actor_id="root",
+            actor_name="root", method="/umg.v1.UserService/CreateUser", object_kind="user", refused=True,
+            message="not allowed: your role is viewer of the gateway",
+        ),
+    ]  # fmt: skip
+
+
 TABLE_SAMPLES = [
+    TableSample("organizations", "organizations list", lambda form: print_accounts(accounts()[1:], form)),
+    TableSample("projects", "projects list", lambda form: print_accounts(accounts(), form)),
+    TableSample("users", "users list", lambda form: print_users(users(), form)),
+    TableSample("audit", "audit list", lambda form: print_events(events(), form)),
     TableSample("keys", "keys list", lambda form: print_keys(keys(), form)),
     TableSample("key", "keys show", lambda form: print_key(keys()[1], form)),
     TableSample("usage", "usage", usage),

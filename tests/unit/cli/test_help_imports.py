@@ -127,13 +127,22 @@ STARTS = [
         (
             *("keys list", "keys show app", "keys webhook-secret app", "keys revoke none"),
             *("usage", "requests list", "requests show none", "tasks callbacks", "alerts list"),
+            *("organizations list", "projects list", "users list", "audit list", "audit export"),
         ),
         SERVING | CODECS | GRPC | YAML,
     ),
     Start("receivers", ("alerts test none",), SERVING | CODECS | GRPC),
     Start(
         "changes",
-        ("keys create new", "keys update app --owner me", "keys rotate app"),
+        (
+            *("keys create new", "keys update app --owner me", "keys rotate app"),
+            *(
+                f"{group} {act}"
+                for group in ("organizations", "projects")
+                for act in ("create it", "update it --rpm 5", "show it", "close it", "open it")
+            ),
+            *("users create ada", "users update ada --name Ada", "users show Ada", "users disable Ada"),
+        ),
         SERVING - {"protovalidate"} | CODECS | GRPC | YAML,
     ),
     Start(
