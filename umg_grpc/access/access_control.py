@@ -173,15 +173,16 @@ class AccessControl:
         self._users = Users(store)
 
     async def authority(self, caller: Caller) -> Authority:
-        """Return the rights of a caller. The key of an administrator owns the gateway; the key of a service account has
-        its roles; any other key is its holder's.
+        """Return the rights of a caller. The key of an administrator owns the gateway; the key of a service account and
+        the token of a user have the user's roles; any other key is its holder's.
         """
         principal = caller.principal
         if principal is None and caller.administrator:
             principal = gateway_owner(caller.user_id, caller.name)
         elif principal is None and caller.user_id:
             user = await self._users.find(caller.user_id)
-            principal = user.principal if user is not None and user.kind == SERVICE_ACCOUNT else None
+            acts = user is not None and (user.kind == SERVICE_ACCOUNT or caller.has_token)
+            principal = user.principal if user is not None and acts else None
         if principal is None or not principal.memberships:
             return Authority(None, caller.key_id)
         named = {each.account_id for each in principal.memberships} - {WHOLE_GATEWAY}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from umg_grpc.access.account_levels import Levels
 from umg_grpc.access.budget_settings import Budget, ChargedBudget, charged_budgets
 from umg_grpc.access.key_permissions import ADMIN_SCOPE, PERMITTED_OPERATIONS, model_operations
-from umg_grpc.access.key_settings import BOOTSTRAP_KEY
+from umg_grpc.access.key_settings import BOOTSTRAP_KEY, ISSUED_CALLER_PREFIX
 from umg_grpc.access.principals import Principal
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.wildcard_patterns import matcher
@@ -64,6 +64,11 @@ class Caller:
     """Person or service account that owns the key; "" for none."""
     principal: Principal | None = None
     """User that acts, for a credential other than a key; None for a key, see `access_control.py`."""
+
+    @property
+    def has_token(self) -> bool:
+        """Whether the credential is a token of an issuer, by which the caller acts as its user."""
+        return self.key_id.startswith(ISSUED_CALLER_PREFIX)
 
     @property
     def limit_id(self) -> str:

@@ -14,6 +14,9 @@ from umg_grpc.v1 import pb
 BOOTSTRAP_KEY = "bootstrap"
 """Name of the key that `bootstrap_key.py` creates."""
 
+ISSUED_CALLER_PREFIX = "jwt_"
+"""Beginning of the ids of callers whose credentials are tokens of an issuer."""
+
 SECRET_OR_ID = re.compile(r"sk-umg-|(?:key|jwt)_[0-9a-f]+\Z")
 """Beginning of names that could be meant as another key's secret, prefix or id."""
 MAX_NAME_CHARACTERS = 100

@@ -3,12 +3,15 @@ further call with it costs as much as one with a key.
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Protocol
 
 from sqlalchemy.exc import SQLAlchemyError
 
 from umg_grpc.access.cached_api_keys import KnownKey, Rejection
 from umg_grpc.access.issuer_keys import Fetch
+from umg_grpc.access.issuer_roles import IssuerRoles
+from umg_grpc.access.principals import Principal
 from umg_grpc.access.token_callers import (
     KnownToken,
     TokenCaller,
@@ -17,9 +20,9 @@ from umg_grpc.access.token_callers import (
     project_of,
     token_caller,
 )
-from umg_grpc.access.token_verification import MAX_TOKEN_CHARACTERS, IssuerTokens, unverified_issuer
+from umg_grpc.access.token_verification import MAX_TOKEN_CHARACTERS, Claims, IssuerTokens, unverified_issuer
 from umg_grpc.base.errors import UmgError
-from umg_grpc.config.sign_on_section import SignOn
+from umg_grpc.config.sign_on_section import Issuer, SignOn
 from umg_grpc.v1 import pb
 
 MAX_KNOWN_TOKENS = 20_000
@@ -40,9 +43,12 @@ class CallerRows(Protocol):
 class TokenAuthenticator:
     """Authenticator of callers by the tokens of all issuers in the config."""
 
-    def __init__(self, section: SignOn, fetch: Fetch, rows: TokenCallerRows, now: Callable[[], float]) -> None:
+    def __init__(
+        self, section: SignOn, fetch: Fetch, rows: TokenCallerRows, roles: IssuerRoles, now: Callable[[], float]
+    ) -> None:
         """Create an authenticator. `fetch`: sends requests to issuers; `now`: returns the Unix time."""
         self._rows = rows
+        self._roles = roles
         self._now = now
         self.by_digest: dict[str, KnownToken] = {}
         """Verified tokens by the hashes of their texts, oldest first."""
@@ -70,7 +76,11 @@ class TokenAuthenticator:
         project_id = await self._rows.project_id(reference) if reference else ""
         caller = token_caller(tokens.issuer, claims, project_id)
         row = rows.usable_row(caller.caller_id) or await self._look_up(caller, rows)
-        known = KnownToken(row, section, models_of(claims, section), tokens.expires_at(claims))
+        principal = await self._principal(tokens.issuer, claims, row)
+        if principal is None and not row.caller.user_id:
+            with suppress(SQLAlchemyError, OSError, TimeoutError):  # the next token does it
+                await self._rows.assign_user(caller)
+        known = KnownToken(row, section, models_of(claims, section), tokens.expires_at(claims), principal)
         self.by_digest.pop(digest, None)
         self.by_digest[digest] = known
         if len(self.by_digest) > MAX_KNOWN_TOKENS:
@@ -91,6 +101,16 @@ class TokenAuthenticator:
             message = "the token's caller cannot be checked at the moment; try again"
             raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds=f"{RETRY_SECONDS:g}")
         return found
+
+    async def _principal(self, issuer: Issuer, claims: Claims, row: KnownKey) -> Principal | None:
+        """Return the roles that the claims of a token give; None if they give none."""
+        if not issuer.roles:
+            return None
+        try:
+            memberships = await self._roles.memberships(issuer, claims)
+        except (UmgError, SQLAlchemyError, OSError, TimeoutError):
+            return None
+        return Principal(row.caller.user_id, row.caller.name, tuple(memberships)) if memberships else None
 
     def _forget_all(self) -> None:
         """Forget the verified tokens, also in connections that refer to them: their keys may have been withdrawn."""

@@ -6,13 +6,14 @@ import hashlib
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from sqlalchemy import or_, select
+from sqlalchemy import Select, or_, select, update
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from umg_grpc.access.api_keys import new_row
 from umg_grpc.access.cached_api_keys import KnownKey
 from umg_grpc.access.caller_identity import Caller
-from umg_grpc.access.key_settings import MAX_NAME_CHARACTERS, MAX_OWNER_CHARACTERS
+from umg_grpc.access.key_settings import ISSUED_CALLER_PREFIX, MAX_NAME_CHARACTERS, MAX_OWNER_CHARACTERS
+from umg_grpc.access.principals import Principal
 from umg_grpc.access.token_verification import Claims, claim_values
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.wildcard_patterns import matcher
@@ -21,9 +22,9 @@ from umg_grpc.store import Store
 from umg_grpc.store.database import repeated, repeated_idempotent
 from umg_grpc.store.database_time import utc_of
 from umg_grpc.store.table_definitions import AccountRow, ApiKey
+from umg_grpc.store.user_tables import UserRow
 from umg_grpc.v1 import pb
 
-CALLER_PREFIX = "jwt_"
 ISSUER_TAG = "issuer"
 """Tag of the rows with the name of the issuer in the config."""
 NO_MODEL = ""
@@ -35,7 +36,7 @@ class TokenCaller(NamedTuple):
 
     caller_id: str
     """Id of its row, which is also in the place of the hash of a secret: no hash has this form."""
-    issuer: str
+    issuer: Issuer
     subject: str
     project_id: str
     owner: str
@@ -51,6 +52,8 @@ class KnownToken:
     model_patterns: tuple[str, ...]
     """Models of the token; empty allows all."""
     expires_at: float
+    principal: Principal | None = None
+    """Roles that the claims of the token give; None for those of the caller's user."""
     caller: Caller | None = None
     base: Caller | None = None
     """Caller of the row from which `caller` was made."""
@@ -71,6 +74,8 @@ class KnownToken:
             requests_per_minute=_first(base.requests_per_minute, section.rpm),
             tokens_per_minute=_first(base.tokens_per_minute, section.tpm),
             concurrent_requests=_first(base.concurrent_requests, section.concurrency),
+            administrator=self.principal is not None and self.principal.owns_gateway,
+            principal=self.principal,
         )
 
 
@@ -99,7 +104,7 @@ def token_caller(issuer: Issuer, claims: Claims, project_id: str) -> TokenCaller
     digest = hashlib.sha256(f"{issuer.issuer}\0{subject}\0{project_id}".encode()).hexdigest()
     names = (*claim_values(claims, "email"), *claim_values(claims, "preferred_username"), subject)
     owner = next((name for name in names if len(name) <= MAX_OWNER_CHARACTERS and name.isprintable()), "").strip()
-    return TokenCaller(CALLER_PREFIX + digest[:32], issuer.name, subject, project_id, owner)
+    return TokenCaller(ISSUED_CALLER_PREFIX + digest[:32], issuer, subject, project_id, owner)
 
 
 class TokenCallerRows:
@@ -140,7 +145,7 @@ class TokenCallerRows:
 
     async def create(self, caller: TokenCaller) -> None:
         """Create the row of a caller; it stays as it is if it exists. Raises SQLAlchemyError."""
-        name = f"{caller.issuer}:{caller.subject}"
+        name = f"{caller.issuer.name}:{caller.subject}"
         for candidate in (name, caller.caller_id) if len(name) <= MAX_NAME_CHARACTERS else (caller.caller_id,):
             try:
                 await self._insert(caller, candidate)
@@ -152,11 +157,25 @@ class TokenCallerRows:
     async def _insert(self, caller: TokenCaller, name: str) -> None:
         row = new_row("", name, utc_of(self._store.clock))
         row.key_id = row.secret_hash = caller.caller_id
-        row.prefix, row.owner, row.tags = "", caller.owner, {ISSUER_TAG: caller.issuer}
+        row.prefix, row.owner, row.tags = "", caller.owner, {ISSUER_TAG: caller.issuer.name}
         row.project_id = caller.project_id or None
         async with self._store.write() as session:
             if await session.get(ApiKey, caller.caller_id) is None:
+                row.user_id = await session.scalar(_user_of(caller))
                 session.add(row)
+
+    @repeated_idempotent
+    async def assign_user(self, caller: TokenCaller) -> None:
+        """Assign a caller to the user with the same issuer and subject, if there is one. Raises SQLAlchemyError."""
+        async with self._store.read() as session:
+            user_id = await session.scalar(_user_of(caller))
+        if user_id is not None:
+            async with self._store.write() as session:
+                await session.execute(update(ApiKey).where(ApiKey.key_id == caller.caller_id).values(user_id=user_id))
+
+
+def _user_of(caller: TokenCaller) -> Select[str]:
+    return select(UserRow.user_id).where(UserRow.issuer == caller.issuer.issuer, UserRow.subject == caller.subject)
 
 
 def _first(limit: int | None, default: int | None) -> int | None:

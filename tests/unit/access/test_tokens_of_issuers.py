@@ -19,6 +19,7 @@ from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.access.authentication import Authenticator
 from umg_grpc.access.caller_identity import Caller
 from umg_grpc.access.issuer_keys import RETRY_SECONDS, IssuerAwayError
+from umg_grpc.access.issuer_roles import IssuerRoles
 from umg_grpc.access.token_authentication import TokenAuthenticator
 from umg_grpc.access.token_callers import TokenCallerRows
 from umg_grpc.base.errors import UmgError
@@ -70,7 +71,9 @@ async def opened(store: Store, keys: ApiKeys, clock: Clock, monkeypatch: pytest.
         async def open_setting(*, required: dict[str, str] | None = None, **section: Any) -> Setting:
             callers = TokenCallers(audiences=(AUDIENCE,), **section)
             entry = Issuer(name="main", issuer=issuer.url, callers=callers, required_claims=required or {})
-            tokens = TokenAuthenticator(SignOn(issuers=(entry,)), fetch, TokenCallerRows(store), clock)
+            tokens = TokenAuthenticator(
+                SignOn(issuers=(entry,)), fetch, TokenCallerRows(store), IssuerRoles(store), clock
+            )
             for each in tokens.issuers.values():
                 each.keys._monotonic = clock
             authenticator = Authenticator(keys, monotonic=clock, now=clock, tokens=tokens)

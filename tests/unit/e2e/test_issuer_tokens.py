@@ -98,7 +98,7 @@ async def test_an_invalid_token_is_refused_on_both_faces(
 async def test_a_token_administers_nothing(setting: Setting) -> None:
     async with (
         aiohttp.ClientSession(setting.gateway.url, headers=setting.headers()) as session,
-        session.get("/admin/v1/keys") as response,
+        session.post("/admin/v1/keys", json={"settings": {"name": "another"}}) as response,
     ):
         assert response.status == 403
 
