@@ -13,6 +13,7 @@ from structlog.typing import FilteringBoundLogger
 from umg_grpc.access.api_keys import ApiKeys, Key, hash_secret
 from umg_grpc.access.cached_api_keys import MAX_KNOWN, REMOVED_KEY_TIME, KnownKey, KnownKeys, Rejection
 from umg_grpc.access.caller_identity import Caller, KeyReference
+from umg_grpc.access.sessions import UserSessions
 from umg_grpc.access.token_authentication import TokenAuthenticator
 from umg_grpc.access.token_callers import KnownToken
 from umg_grpc.access.token_verification import is_token
@@ -65,14 +66,17 @@ class Authenticator:
         permanent: Collection[str] = (),
         every: float = CHANGES_SECONDS,
         tokens: TokenAuthenticator | None = None,
+        sessions: UserSessions | None = None,
     ) -> None:
         """Create an authenticator for the keys of a database. `chance`: returns a random number, for the time of loads;
         `note`: called with each valid key that is read from the database. `max_stale`: seconds for which keys are valid
         without the database; `permanent`: secrets for which this bound does not hold; `every`: seconds between two
-        reads of changes; `tokens`: authenticator of tokens of issuers, None if no issuer is configured.
+        reads of changes; `tokens`: authenticator of tokens of issuers, None if there are none; `sessions`: those
+        of people, None if they are no credentials.
         """
         self._keys = keys
         self._tokens = tokens
+        self._sessions = sessions
         self._known_tokens: Mapping[str, KnownToken] = tokens.by_digest if tokens is not None else {}
         self._memory = KnownKeys(note)
         self._chance = chance
@@ -213,6 +217,12 @@ class Authenticator:
             return None
         base = self.valid_caller(known.row)
         return None if base is None else known.caller_of(base)
+
+    async def authenticate_session(self, token: str) -> Caller:
+        """Return the subject of the calls of a session. Raise UmgError(INVALID_KEY) if it has ended."""
+        if self._sessions is None:
+            raise UmgError(pb.ERROR_REASON_INVALID_KEY, "there are no sessions here; send an API key")
+        return await self._sessions.authenticate(token)
 
     def _is_usable(self, known: KnownKey) -> bool:
         """Return whether the state of the key in memory is recent enough. If it is old, request a look-up."""

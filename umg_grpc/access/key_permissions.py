@@ -10,6 +10,9 @@ ADMIN_SCOPE = "admin"
 
 MODELS_SCOPE = "models"
 
+SESSION_SCOPES = frozenset({ADMIN_SCOPE, MODELS_SCOPE})
+"""Scopes of the methods that accept sessions of people: administration, and the list of models."""
+
 PERMITTED_OPERATIONS: Mapping[str, frozenset[ModelOperation]] = {
     **{scope: frozenset(operations) for scope, operations in SCOPE_OPERATIONS.items()},
     MODELS_SCOPE: frozenset(),

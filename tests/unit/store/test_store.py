@@ -109,7 +109,7 @@ ADDED = (
         "budget_leases",
     ),
     *("media_tasks", "task_callbacks", "learned_quirks", "stored_prompts", "call_records", "refused_calls"),
-    *("users", "memberships", "audit_events"),
+    *("users", "memberships", "audit_events", "sessions"),
     *("usage_minutes", "usage_hours", "usage_days", "usage_months"),
     *("usage_key_hours", "usage_key_days", "usage_key_months"),
     *("usage_agent_hours", "usage_agent_days", "usage_agent_months"),

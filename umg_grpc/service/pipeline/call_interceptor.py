@@ -10,7 +10,9 @@ import structlog
 from google.protobuf.message import DecodeError
 
 from umg_grpc.access.authentication import Authenticator
-from umg_grpc.access.key_permissions import required_scopes
+from umg_grpc.access.caller_identity import Caller
+from umg_grpc.access.key_permissions import SESSION_SCOPES, required_scopes
+from umg_grpc.access.sessions import SESSION_SCHEME
 from umg_grpc.base.errors import UmgError, internal, shutting_down
 from umg_grpc.base.grpc_status import DETAILS_KEY, HTTP_STATUSES, to_status
 from umg_grpc.base.inprocess_channel import Context, Deserializer, Interceptor, Stream, Unary
@@ -152,18 +154,27 @@ class CallInterceptor(Interceptor):
         if scopes is None:
             return
         if (caller := self._authenticator.valid_caller(call.arrival.known_key)) is None:
-            scheme, _, secret = call.arrival.metadata.get("authorization", "").partition(" ")
-            if scheme and scheme.lower() != "bearer":
-                message = "the credentials are of an unknown scheme; send `authorization: Bearer YOUR_KEY`"
-                raise UmgError(pb.ERROR_REASON_INVALID_KEY, message)
-            secret = secret.strip()
-            try:
-                caller = self._authenticator.cached(secret) or await self._authenticator.authenticate(secret)
-            except UmgError:
-                call.rejected_key = self._authenticator.reference(secret)
-                raise
+            caller = await self._authenticate(call, scopes)
         call.known_caller = caller
         caller.check_scopes(scopes)
+
+    async def _authenticate(self, call: Call, scopes: frozenset[str]) -> Caller:
+        """Return the caller by the credentials in the metadata. Methods of `SESSION_SCOPES` accept sessions, too."""
+        scheme, _, secret = call.arrival.metadata.get("authorization", "").partition(" ")
+        secret = secret.strip()
+        if scheme.lower() == SESSION_SCHEME:
+            if scopes.isdisjoint(SESSION_SCOPES):
+                message = "a session is no credential of this method; send `authorization: Bearer YOUR_KEY`"
+                raise UmgError(pb.ERROR_REASON_INVALID_KEY, message)
+            return await self._authenticator.authenticate_session(secret)
+        if scheme and scheme.lower() != "bearer":
+            message = "the credentials are of an unknown scheme; send `authorization: Bearer YOUR_KEY`"
+            raise UmgError(pb.ERROR_REASON_INVALID_KEY, message)
+        try:
+            return self._authenticator.cached(secret) or await self._authenticator.authenticate(secret)
+        except UmgError:
+            call.rejected_key = self._authenticator.reference(secret)
+            raise
 
     async def _decode(self, method: str, request: bytes, scopes: frozenset[str] | None) -> object:
         """Return the message of a request from a socket. `scopes`: None for a method without key, for small ones."""
