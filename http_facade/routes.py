@@ -74,9 +74,18 @@ class Shape(Enum):
     DOCS = auto()
     ASSET = auto()
     OPENAPI = auto()
+    SIGN_IN_PAGE = auto()  # takes nothing, answers with a page or leads a browser to an issuer
+    SIGN_IN = auto()  # takes a form, opens a session
+    SIGN_IN_CALLBACK = auto()  # takes the query of an issuer's redirect, opens a session
+    SIGN_OUT = auto()
+    GET_SESSION = auto()
 
 
-PAGE_SHAPES = frozenset({Shape.DOCS, Shape.ASSET, Shape.OPENAPI})
+SIGN_ON_SHAPES = frozenset(
+    {Shape.SIGN_IN_PAGE, Shape.SIGN_IN, Shape.SIGN_IN_CALLBACK, Shape.SIGN_OUT, Shape.GET_SESSION}
+)
+"""Sign-on of people, which a service in the same process performs."""
+PAGE_SHAPES = frozenset({Shape.DOCS, Shape.ASSET, Shape.OPENAPI, *SIGN_ON_SHAPES})
 """Pages for people and their parts, which are not served with `pages: false`."""
 PROBE_SHAPES = frozenset({Shape.ALIVE, Shape.READY, Shape.METRICS, Shape.HOME})
 
@@ -287,6 +296,11 @@ ROUTE_TABLE = (
     Route("GET", "/docs", Shape.DOCS, needs_key=False),
     Route("GET", "/assets/{name}", Shape.ASSET, needs_key=False),
     Route("GET", "/openapi.json", Shape.OPENAPI, needs_key=False),
+    Route("GET", "/auth/login", Shape.SIGN_IN_PAGE, needs_key=False),
+    Route("POST", "/auth/login", Shape.SIGN_IN, needs_key=False),
+    Route("GET", "/auth/callback", Shape.SIGN_IN_CALLBACK, needs_key=False),
+    Route("POST", "/auth/logout", Shape.SIGN_OUT, needs_key=False),
+    Route("GET", "/auth/me", Shape.GET_SESSION, needs_key=False),
 )
 
 METRICS_ROUTES = tuple(row for row in ROUTE_TABLE if row.shape is Shape.METRICS)

@@ -5,7 +5,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from http_facade.exchange.browser_sessions import FailureLimit
 from http_facade.exchange.readiness_response import Readiness
+from http_facade.exchange.sign_on_interface import BrowserSignOn
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.refused_request import RefusedRequest
 from umg_grpc.wire.core.stream_memory_limits import StreamMemory
@@ -94,6 +96,10 @@ class Settings:
     """
     valid_caller: Callable[[object], object] = lambda _key: None
     """Returns the holder of a key that `find_key` has returned; None if it has to be found again."""
+    sign_on: BrowserSignOn | None = None
+    """Sign-on of people by a service in the same process; None without one."""
+    sign_in_failures: FailureLimit = field(default_factory=FailureLimit)
+    """Bound of failed sign-ins, which all paths share."""
     key_fields: Callable[[str], Mapping[str, str]] = lambda _: {}
     """Returns the fields by which a log line names the key of an `authorization`; none for an unknown key."""
     note_refused: Callable[[RefusedRequest], None] = lambda _: None

@@ -30,6 +30,7 @@ from http_facade.handlers.image_handler import GenerateImage
 from http_facade.handlers.model_handlers import ModelHandlers
 from http_facade.handlers.result_file_handlers import FileHandlers
 from http_facade.handlers.rpc_handler import ConnectHandler
+from http_facade.handlers.sign_on_handlers import SignOnHandlers
 from http_facade.handlers.stored_response_handlers import StoredResponseHandlers
 from http_facade.handlers.unary_handler import UnaryHandler
 from http_facade.handlers.video_handlers import VideoHandlers
@@ -90,6 +91,8 @@ def handler(route: Route, channel: grpc.aio.Channel, settings: Settings) -> Hand
             return MetricsPage(settings).respond
         case Shape.HOME | Shape.DOCS | Shape.ASSET | Shape.OPENAPI:
             return PageHandlers(pages=settings.pages).handler(route.shape)
+        case Shape.SIGN_IN_PAGE | Shape.SIGN_IN | Shape.SIGN_IN_CALLBACK | Shape.SIGN_OUT | Shape.GET_SESSION:
+            return SignOnHandlers(route.format, settings).handler(route.shape)
         case unhandled:  # those of `ADMIN_METHODS` are above; a test calls every route
             raise KeyError(unhandled)
 

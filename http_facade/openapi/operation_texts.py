@@ -152,6 +152,11 @@ DESCRIBED_OPERATIONS: Mapping[Shape, OperationDescription] = MappingProxyType(
         Shape.DOCS: OperationDescription("Pages", "Get the API reference, a page for browsers", errors=()),
         Shape.ASSET: OperationDescription("Pages", "Get a part of the pages", errors=(404,)),
         Shape.OPENAPI: OperationDescription("Pages", "Get the OpenAPI document", errors=()),
+        Shape.SIGN_IN_PAGE: OperationDescription("Pages", "Get the page to sign in, or go to an issuer", errors=()),
+        Shape.SIGN_IN: OperationDescription("Pages", "Sign in by a key or the code of a link", errors=(401, 403, 429)),
+        Shape.SIGN_IN_CALLBACK: OperationDescription("Pages", "Return from an issuer", errors=(400, 401, 403, 429)),
+        Shape.SIGN_OUT: OperationDescription("Pages", "Sign out", errors=(403,)),
+        Shape.GET_SESSION: OperationDescription("Pages", "Get the person of the session", errors=(401, 403)),
         Shape.METRICS: OperationDescription(
             "Health",
             "Get the metrics for Prometheus",

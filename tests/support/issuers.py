@@ -56,6 +56,10 @@ class TestIssuer:
     named_issuer: str | None = None
     """Issuer in its metadata, if not its own URL."""
     key_reads: int = 0
+    id_token: str | None = None
+    """Token for the next code; None if the issuer refuses codes."""
+    forms: list[dict[str, str]] = field(default_factory=list)
+    """Forms with which codes were exchanged."""
 
     def claims(self, now: float, **changes: Any) -> dict[str, Any]:
         """Return claims of a valid token. A change to None removes a claim."""
@@ -74,7 +78,14 @@ class TestIssuer:
         if self.is_away:
             return web.Response(status=503)
         issuer = self.named_issuer or self.url
-        return web.json_response({"issuer": issuer, "jwks_uri": f"{self.url}/keys"})
+        paths = {"jwks_uri": "keys", "authorization_endpoint": "authorize", "token_endpoint": "token"}
+        return web.json_response({"issuer": issuer} | {name: f"{self.url}/{path}" for name, path in paths.items()})
+
+    async def exchange(self, request: web.Request) -> web.Response:
+        self.forms.append({name: str(value) for name, value in (await request.post()).items()})
+        if self.id_token is None:
+            return web.json_response({"error": "invalid_grant"}, status=400)
+        return web.json_response({"id_token": self.id_token, "access_token": "unused", "token_type": "Bearer"})
 
     async def key_set(self, request: web.Request) -> web.Response:
         self.key_reads += 1
@@ -94,6 +105,7 @@ async def serving_issuer(issuer: TestIssuer | None = None) -> AsyncGenerator[Tes
     app = web.Application()
     app.router.add_get("/.well-known/openid-configuration", issuer.metadata)
     app.router.add_get("/keys", issuer.key_set)
+    app.router.add_post("/token", issuer.exchange)
     async with serving(app) as url:
         issuer.url = url
         yield issuer

@@ -37,7 +37,7 @@ class Metadata(msgspec.Struct, frozen=True):
     jwks_uri: str
     authorization_endpoint: str = ""
     token_endpoint: str = ""
-    end_session_endpoint: str = ""
+    token_endpoint_auth_methods_supported: tuple[str, ...] = ("client_secret_basic",)
 
 
 class _KeySet(msgspec.Struct, frozen=True):

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from sqlalchemy import ColumnElement, delete, or_, select, update
+from sqlalchemy.exc import SQLAlchemyError
 
 from umg_grpc.access.api_keys import ApiKeys, Key
 from umg_grpc.access.audit_log import CURRENT_ACT, KEY_ACTOR, USER_ACTOR, Act, ChangedObject, record_change
@@ -153,8 +154,14 @@ class UserSessions:
         return (caller_of(key), roles, "") if roles else None
 
     async def authenticate(self, token: str) -> Caller:
-        """Return the subject of the calls of a session. Raise UmgError(INVALID_KEY) if it has ended."""
-        session = await self.get(token)
+        """Return the subject of the calls of a session. Raise UmgError: INVALID_KEY if it has ended, UNAVAILABLE if the
+        database does not answer.
+        """
+        try:
+            session = await self.get(token)
+        except (SQLAlchemyError, OSError):  # TimeoutError is an OSError
+            message = "the session cannot be checked at the moment; try again"
+            raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds="1") from None
         if session is None:
             raise UmgError(pb.ERROR_REASON_INVALID_KEY, "the session has ended; sign in again")
         return session.caller

@@ -1,7 +1,7 @@
 """Factory of the components that all calls share (stores, limits, usage log), closed at the end of the process."""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from functools import partial
@@ -12,14 +12,17 @@ from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.access.authentication import Authenticator
 from umg_grpc.access.callback_signatures import CallbackSignatures
 from umg_grpc.access.conversation_summary_seals import SummarySeals
+from umg_grpc.access.issuer_roles import IssuerRoles
 from umg_grpc.access.key_last_use import KeyUses
 from umg_grpc.access.key_limits import KeyLimits
 from umg_grpc.access.multi_worker_limit_rejection import LimitedKeys
+from umg_grpc.access.sessions import UserSessions
 from umg_grpc.access.signed_file_links import FileLinks
 from umg_grpc.access.signing_secret import link_secret
 from umg_grpc.access.token_authentication import TokenAuthenticator
 from umg_grpc.access.token_callers import TokenCallerRows
 from umg_grpc.access.usage_record_writer import UsageLog
+from umg_grpc.access.users import Users
 from umg_grpc.config import Config
 from umg_grpc.service.caching.response_cache import ResponseCache
 from umg_grpc.service.conversations.message_threads import Threads
@@ -30,6 +33,8 @@ from umg_grpc.service.operations.generate.conversation_stores import Conversatio
 from umg_grpc.service.resilience.load_shedding import LoadShedder
 from umg_grpc.service.service_metrics import Metrics
 from umg_grpc.service.sign_on.issuer_requests import IssuerRequests
+from umg_grpc.service.sign_on.people_sign_on import PeopleSignOn
+from umg_grpc.service.sign_on.sign_in_attempts import AttemptCodec
 from umg_grpc.service.telemetry.telemetry_interface import Telemetry
 from umg_grpc.service.video_tasks.task_background_worker import TASKS_DIRECTORY
 from umg_grpc.store import Store
@@ -105,17 +110,25 @@ def started(part: BackgroundT, stack: AsyncExitStack) -> BackgroundT:
     return closed(part, stack)
 
 
+def open_token_authenticator(config: Config, store: Store, client: Client, stack: AsyncExitStack) -> TokenAuthenticator:
+    """Open the authenticator of the tokens of issuers, to which `client` sends requests."""
+    fetch, rows = IssuerRequests(client, config.proxies), TokenCallerRows(store)
+    return closed(TokenAuthenticator(config.sign_on, fetch, rows, IssuerRoles(store), store.clock.now), stack)
+
+
 async def open_authenticator(
-    config: Config, store: Store, client: Client, stack: AsyncExitStack, *, counts_alone: bool, first: str | None
+    config: Config,
+    store: Store,
+    tokens: TokenAuthenticator,
+    stack: AsyncExitStack,
+    *,
+    counts_alone: bool,
+    first: str | None,
 ) -> Authenticator:
-    """Open the authenticator, which has read the keys once. `client`: sends requests to issuers; `counts_alone`: limits
-    are rejected, since other processes serve the same callers without a Redis; `first`: secret of the bootstrap key,
-    None if it is unknown here.
+    """Open the authenticator, which has read the keys once. `tokens`: authenticator of issuers' tokens; `counts_alone`:
+    limits are rejected, since other processes serve the same callers without a Redis; `first`: secret of the bootstrap
+    key, None if it is unknown here.
     """
-    tokens = None
-    if config.sign_on.issuers:
-        fetch = IssuerRequests(client, config.proxies)
-        tokens = closed(TokenAuthenticator(config.sign_on, fetch, TokenCallerRows(store), store.clock.now), stack)
     authenticator = Authenticator(
         ApiKeys(store),
         now=store.clock.now,
@@ -123,9 +136,27 @@ async def open_authenticator(
         max_stale=config.keys.max_stale,
         permanent=[first] if first else [],
         tokens=tokens,
+        sessions=UserSessions(store, config.sign_on.sessions),
     )
     await authenticator.start()
     return closed(authenticator, stack)
+
+
+def people_sign_on(
+    config: Config, store: Store, data: Path, client: Client, tokens: TokenAuthenticator, base_url: Callable[[], str]
+) -> PeopleSignOn:
+    """Return the sign-on of people. `tokens`: verifies those of issuers; `base_url`: returns the URL of the gateway for
+    browsers. Raise OSError for an unusable data directory.
+    """
+    return PeopleSignOn(
+        tokens.issuers.values(),
+        IssuerRequests(client, config.proxies),
+        UserSessions(store, config.sign_on.sessions),
+        Users(store),
+        IssuerRoles(store),
+        AttemptCodec(link_secret(config.secret, data), config.accepted_secrets),
+        base_url,
+    )
 
 
 def open_key_limits(redis: Redis | None, data: Path, stack: AsyncExitStack) -> KeyLimits:

@@ -17,7 +17,9 @@ import uvloop
 
 from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.access.bootstrap_key import BOOTSTRAP_KEY_VARIABLE, Bootstrap, ensure_bootstrap
+from umg_grpc.access.key_settings import BOOTSTRAP_KEY
 from umg_grpc.access.multi_worker_limit_rejection import check_start
+from umg_grpc.access.sessions import CODE_MINUTES, UserSessions
 from umg_grpc.base import gateway_log
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.printable_text import printable
@@ -93,7 +95,7 @@ async def _serve(options: Options, config: Config) -> None:
             await _wait_loaded(local, signals.stop)
             await _wait_listed(state.service, served, signals.stop)
             if not signals.stop.is_set():
-                _print_start(state, served, options)
+                _print_start(state, served, options, await _sign_in_link(state, served, options))
                 tune()
             await signals.stop.wait()
             await _delay_drain(state, signals, drain_delay(options, served))
@@ -116,7 +118,7 @@ async def _serve_workers(options: Options, config: Config) -> None:
             await workers.wait_serving(signals.stop)
             if not signals.stop.is_set():
                 state = Gateway(workers.http, workers.grpc, None, bootstrap, workers.metrics)
-                _print_start(state, served, options)
+                _print_start(state, served, options, await _sign_in_link(state, served, options))
             await signals.stop.wait()
             workers.stop()
             if (delay := drain_delay(options, served)) and await signals.delay(delay):
@@ -288,12 +290,33 @@ def _print_outcome(outcome: Outcome) -> None:
     print(msgspec.json.encode(outcome).decode(), flush=True)
 
 
+async def _sign_in_link(state: Gateway, config: Config, options: Options) -> str:
+    """Return a link that opens one session of the first key's owner, for the terminal of a gateway that other machines
+    cannot reach; "" for any other gateway.
+    """
+    has_pages = state.http is not None and GRPC_FACE in options.faces and config.pages and config.public_url is None
+    if not has_pages or options.exposed or not sys.stdout.isatty():
+        return ""
+    store = await open_store(config.database, options.data)
+    try:
+        key = await ApiKeys(store).get(BOOTSTRAP_KEY)
+        code = await UserSessions(store, config.sign_on.sessions).new_code(key.key_id)
+    except UmgError:
+        return ""
+    finally:
+        await store.aclose()
+    scheme = "http" if config.tls is None else "https"
+    return f"{scheme}://{state.http}/auth/login#code={code}"
+
+
 async def _reload_alone(reload: Callable[[], Awaitable[Outcome]]) -> Sequence[Outcome]:
     return [await reload()]
 
 
-def _print_start(state: Gateway, config: Config, options: Options) -> None:
-    """Print addresses, models and an example call; also the bootstrap key, if new and the output is a terminal."""
+def _print_start(state: Gateway, config: Config, options: Options, sign_in_link: str) -> None:
+    """Print addresses, models and an example call; also the bootstrap key, if new and the output is a terminal, and
+    `sign_in_link` unless it is empty.
+    """
     grpc, bootstrap = state.grpc, state.bootstrap
     scheme = "http" if config.tls is None else "https"
     http = f"{scheme}://{state.http}" if state.http is not None else None
@@ -314,6 +337,8 @@ def _print_start(state: Gateway, config: Config, options: Options) -> None:
     print(f"  gRPC    {grpc}")
     if bootstrap.created and bootstrap.file is not None and sys.stdout.isatty():
         print(f"  key     {bootstrap.secret}  (stored in {bootstrap.file}, printed only now)")
+    if sign_in_link:
+        print(f"  sign in {sign_in_link}  (once, within {CODE_MINUTES} minutes)")
     router = state.service.router if state.service is not None else stored_router(config, data)
     described = [model.described for model in router.models()]
     patterns = [

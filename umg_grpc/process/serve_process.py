@@ -236,6 +236,7 @@ def _app(
         calls_are_logged=service is not None,
         find_key=service.authenticator.find if service is not None else lambda _: None,
         valid_caller=service.authenticator.valid_caller if service is not None else lambda _: None,
+        sign_on=service.sign_on if service is not None else None,
         key_fields=service.key_fields if service is not None else lambda _: {},
         note_refused=service.note_refused if service is not None else lambda _: None,
         load_shedder=load_shedder,

@@ -27,6 +27,8 @@ from umg_grpc.process.component_factory import (
     open_authenticator,
     open_memory,
     open_process_context,
+    open_token_authenticator,
+    people_sign_on,
     started,
 )
 from umg_grpc.process.guard_factory import GuardFactory
@@ -70,6 +72,7 @@ from umg_grpc.service.servicers.validated_administration import (
     UserServicer,
 )
 from umg_grpc.service.servicers.videos import VideoServicer
+from umg_grpc.service.sign_on.people_sign_on import PeopleSignOn
 from umg_grpc.service.stored_model_lists import list_states
 from umg_grpc.service.telemetry.telemetry_interface import Telemetry
 from umg_grpc.service.unpriced_models import UnpricedModels
@@ -119,8 +122,10 @@ class Service:
         local: LocalSource | None,
         process: ProcessContext,
         client: Client,
+        sign_on: PeopleSignOn,
     ) -> None:
         self.store = store
+        self.sign_on = sign_on
         self.metrics = process.metrics
         self.authenticator = authenticator
         self._call_log = CallLog(self.metrics, process.usage, process.telemetry, process.key_uses)
@@ -344,8 +349,9 @@ async def open_service(
         store = await open_store(config.database, data)
         stack.push_async_callback(store.aclose)
         client = await stack.enter_async_context(Client.opened())
+        tokens = open_token_authenticator(config, store, client, stack)
         authenticator = await open_authenticator(
-            config, store, client, stack, counts_alone=counts_alone, first=first_secret
+            config, store, tokens, stack, counts_alone=counts_alone, first=first_secret
         )
         engine = closed(WordLlamaEngine(), stack)
         memory = await open_memory(config, store, data, stack)
@@ -358,7 +364,8 @@ async def open_service(
             process.metrics.count_credential_read,
             GuardFactory(client, process.metrics.count_guard, stack),
         )
-        service = Service(config, store, authenticator, factory, memory, local, process, client)
+        sign_on = people_sign_on(config, store, data, client, tokens, lambda: process.links.base_url)
+        service = Service(config, store, authenticator, factory, memory, local, process, client, sign_on)
         stack.push_async_callback(service.aclose)
         await started(LearnedQuirkTable(store, service.learned_quirks), stack).load()
         started(service.prompt_table, stack)

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import pty
+import re
 import socket
 from contextlib import suppress
 from pathlib import Path
@@ -140,6 +141,17 @@ async def test_a_terminal_shows_the_key_once_when_it_is_made(config: Path, tmp_p
     assert (secret in again, f"{secret[:11]}…" in again) == (False, True), again
     other = ("--config", str(config), "--data", str(tmp_path / "other"))
     assert FIRST not in await printed_on_a_terminal(*other, environment={"UMG_API_KEY": FIRST})
+
+
+async def test_a_terminal_shows_a_link_to_sign_in_where_no_other_machine_connects(
+    config: Path, tmp_path: Path
+) -> None:
+    files = ("--config", str(config), "--data", str(tmp_path / "data"))
+    link = r"sign in http://127\.0\.0\.1:[0-9]+/auth/login#code=[\w-]{43} "
+    first, second = [
+        re.findall(link, await printed_on_a_terminal(*files, environment={"UMG_API_KEY": FIRST})) for _ in range(2)
+    ]
+    assert (len(first), len(second), first != second) == (1, 1, True)
 
 
 async def test_the_bootstrap_key_works_while_the_database_is_unavailable_from_the_start(
