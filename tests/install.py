@@ -10,8 +10,18 @@ from scripts.knowledge import packages as data_packages
 from tests.world.agents import install as agents
 from tests.world.connect.browser_bundle import bundle
 from tests.world.sdk import apart_runner, node_runner
+from tests.world.sign_on import issuer_process
 
-INSTALLATIONS = (*(agents.installed, node_runner.installed, apart_runner.installed, data_packages.installed, bundle),)
+INSTALLATIONS = (
+    *(
+        agents.installed,
+        node_runner.installed,
+        apart_runner.installed,
+        data_packages.installed,
+        bundle,
+        issuer_process.installed,
+    ),
+)
 
 
 def main() -> None:

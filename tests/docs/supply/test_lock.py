@@ -17,6 +17,7 @@ INPUTS += [
     "tests/world/sdk/apart/requirements.txt",
     "tests/pairs/vendors/sdk.txt",
     "tests/world/sdk/node/package.json",
+    "tests/world/sign_on/package.json",
     lock.READ_PACKAGES,
 ]
 
