@@ -37,20 +37,13 @@ export function connect(address: string, key: string, options: Options = {}) {
   const { transport, close } = open(url, options.protocol, options.tls);
   const service = <S extends DescService>(description: S) => calls(description, transport, key, options);
   return {
-    accounts: service(AccountService),
-    admin: service(AdminService),
-    alerts: service(AlertService),
-    audit: service(AuditService),
-    users: service(UserService),
-    embeddings: service(EmbeddingService),
-    files: service(FileService),
-    generation: service(GenerationService),
-    images: service(ImageService),
-    models: service(ModelService),
-    moderations: service(ModerationService),
-    rerank: service(RerankService),
-    speech: service(SpeechService),
-    transcriptions: service(TranscriptionService),
+    accounts: service(AccountService), admin: service(AdminService),
+    alerts: service(AlertService), audit: service(AuditService),
+    users: service(UserService), embeddings: service(EmbeddingService),
+    files: service(FileService), generation: service(GenerationService),
+    images: service(ImageService), models: service(ModelService),
+    moderations: service(ModerationService), rerank: service(RerankService),
+    speech: service(SpeechService), transcriptions: service(TranscriptionService),
     videos: service(VideoService),
     close,
   };

@@ -230,6 +230,12 @@ const (
 	UsageDimension_USAGE_DIMENSION_CHANNEL UsageDimension = 4
 	// By the program that made the call.
 	UsageDimension_USAGE_DIMENSION_AGENT UsageDimension = 5
+	// By the project of the key.
+	UsageDimension_USAGE_DIMENSION_PROJECT UsageDimension = 6
+	// By the owner of the key.
+	UsageDimension_USAGE_DIMENSION_OWNER UsageDimension = 7
+	// By the key's value of the tag that the request names.
+	UsageDimension_USAGE_DIMENSION_TAG UsageDimension = 8
 )
 
 // Enum value maps for UsageDimension.
@@ -241,6 +247,9 @@ var (
 		3: "USAGE_DIMENSION_OPERATION",
 		4: "USAGE_DIMENSION_CHANNEL",
 		5: "USAGE_DIMENSION_AGENT",
+		6: "USAGE_DIMENSION_PROJECT",
+		7: "USAGE_DIMENSION_OWNER",
+		8: "USAGE_DIMENSION_TAG",
 	}
 	UsageDimension_value = map[string]int32{
 		"USAGE_DIMENSION_UNSPECIFIED": 0,
@@ -249,6 +258,9 @@ var (
 		"USAGE_DIMENSION_OPERATION":   3,
 		"USAGE_DIMENSION_CHANNEL":     4,
 		"USAGE_DIMENSION_AGENT":       5,
+		"USAGE_DIMENSION_PROJECT":     6,
+		"USAGE_DIMENSION_OWNER":       7,
+		"USAGE_DIMENSION_TAG":         8,
 	}
 )
 
@@ -838,7 +850,13 @@ type UsageEntry struct {
 	// The last channel that was called, when grouped by it; else unset. Empty for calls that reached none.
 	Channel *string `protobuf:"bytes,10,opt,name=channel,proto3,oneof" json:"channel,omitempty"`
 	// The program that made the calls, when grouped by it; else unset. Empty for unknown programs.
-	Agent         *string `protobuf:"bytes,11,opt,name=agent,proto3,oneof" json:"agent,omitempty"`
+	Agent *string `protobuf:"bytes,11,opt,name=agent,proto3,oneof" json:"agent,omitempty"`
+	// The project of the key, when grouped by it; else unset. Empty for keys without a project.
+	ProjectId *string `protobuf:"bytes,12,opt,name=project_id,json=projectId,proto3,oneof" json:"project_id,omitempty"`
+	// The present owner of the key, when grouped by it; else unset. Empty for keys without one.
+	UserId *string `protobuf:"bytes,13,opt,name=user_id,json=userId,proto3,oneof" json:"user_id,omitempty"`
+	// The key's present value of the tag, when grouped by it; else unset. Empty for keys without the tag.
+	TagValue      *string `protobuf:"bytes,14,opt,name=tag_value,json=tagValue,proto3,oneof" json:"tag_value,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -946,6 +964,27 @@ func (x *UsageEntry) GetChannel() string {
 func (x *UsageEntry) GetAgent() string {
 	if x != nil && x.Agent != nil {
 		return *x.Agent
+	}
+	return ""
+}
+
+func (x *UsageEntry) GetProjectId() string {
+	if x != nil && x.ProjectId != nil {
+		return *x.ProjectId
+	}
+	return ""
+}
+
+func (x *UsageEntry) GetUserId() string {
+	if x != nil && x.UserId != nil {
+		return *x.UserId
+	}
+	return ""
+}
+
+func (x *UsageEntry) GetTagValue() string {
+	if x != nil && x.TagValue != nil {
+		return *x.TagValue
 	}
 	return ""
 }
@@ -1907,7 +1946,7 @@ const file_umg_v1_admin_proto_rawDesc = "" +
 	"\x06budget\x18\x01 \x01(\v2\x0e.umg.v1.BudgetR\x06budget\x12.\n" +
 	"\x13spent_micro_credits\x18\x02 \x01(\x03R\x11spentMicroCredits\x124\n" +
 	"\x16reserved_micro_credits\x18\x03 \x01(\x03R\x14reservedMicroCredits\x125\n" +
-	"\bend_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\"\xfe\x03\n" +
+	"\bend_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\"\x8b\x05\n" +
 	"\n" +
 	"UsageEntry\x129\n" +
 	"\n" +
@@ -1924,12 +1963,21 @@ const file_umg_v1_admin_proto_rawDesc = "" +
 	"\rmicro_credits\x18\t \x01(\x03R\fmicroCredits\x12\x1d\n" +
 	"\achannel\x18\n" +
 	" \x01(\tH\x02R\achannel\x88\x01\x01\x12\x19\n" +
-	"\x05agent\x18\v \x01(\tH\x03R\x05agent\x88\x01\x01B\t\n" +
+	"\x05agent\x18\v \x01(\tH\x03R\x05agent\x88\x01\x01\x12\"\n" +
+	"\n" +
+	"project_id\x18\f \x01(\tH\x04R\tprojectId\x88\x01\x01\x12\x1c\n" +
+	"\auser_id\x18\r \x01(\tH\x05R\x06userId\x88\x01\x01\x12 \n" +
+	"\ttag_value\x18\x0e \x01(\tH\x06R\btagValue\x88\x01\x01B\t\n" +
 	"\a_key_idB\b\n" +
 	"\x06_modelB\n" +
 	"\n" +
 	"\b_channelB\b\n" +
-	"\x06_agent\"\xf7\t\n" +
+	"\x06_agentB\r\n" +
+	"\v_project_idB\n" +
+	"\n" +
+	"\b_user_idB\f\n" +
+	"\n" +
+	"_tag_value\"\xf7\t\n" +
 	"\rRequestRecord\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12\x15\n" +
@@ -2047,14 +2095,17 @@ const file_umg_v1_admin_proto_rawDesc = "" +
 	"\x19CIRCUIT_STATE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14CIRCUIT_STATE_CLOSED\x10\x01\x12\x16\n" +
 	"\x12CIRCUIT_STATE_OPEN\x10\x02\x12\x1b\n" +
-	"\x17CIRCUIT_STATE_HALF_OPEN\x10\x03*\xbc\x01\n" +
+	"\x17CIRCUIT_STATE_HALF_OPEN\x10\x03*\x8d\x02\n" +
 	"\x0eUsageDimension\x12\x1f\n" +
 	"\x1bUSAGE_DIMENSION_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13USAGE_DIMENSION_KEY\x10\x01\x12\x19\n" +
 	"\x15USAGE_DIMENSION_MODEL\x10\x02\x12\x1d\n" +
 	"\x19USAGE_DIMENSION_OPERATION\x10\x03\x12\x1b\n" +
 	"\x17USAGE_DIMENSION_CHANNEL\x10\x04\x12\x19\n" +
-	"\x15USAGE_DIMENSION_AGENT\x10\x05*\x89\x01\n" +
+	"\x15USAGE_DIMENSION_AGENT\x10\x05\x12\x1b\n" +
+	"\x17USAGE_DIMENSION_PROJECT\x10\x06\x12\x19\n" +
+	"\x15USAGE_DIMENSION_OWNER\x10\a\x12\x17\n" +
+	"\x13USAGE_DIMENSION_TAG\x10\b*\x89\x01\n" +
 	"\vUsageBucket\x12\x1c\n" +
 	"\x18USAGE_BUCKET_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13USAGE_BUCKET_MINUTE\x10\x01\x12\x15\n" +

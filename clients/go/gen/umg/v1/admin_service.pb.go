@@ -225,7 +225,14 @@ type ListKeysRequest struct {
 	// A page token of an earlier response; empty requests the first page.
 	PageToken string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Whether revoked and expired keys are listed too; default false.
-	IncludeEnded  bool `protobuf:"varint,3,opt,name=include_ended,json=includeEnded,proto3" json:"include_ended,omitempty"`
+	IncludeEnded bool `protobuf:"varint,3,opt,name=include_ended,json=includeEnded,proto3" json:"include_ended,omitempty"`
+	// Restricts to keys of these projects: ids or names, at most 1000. Without any, for a caller whose only role is in
+	// one project: this project.
+	ProjectIds []string `protobuf:"bytes,4,rep,name=project_ids,json=projectIds,proto3" json:"project_ids,omitempty"`
+	// Restricts to keys whose owner is one of these users: ids, e-mail addresses or names, at most 1000.
+	UserIds []string `protobuf:"bytes,5,rep,name=user_ids,json=userIds,proto3" json:"user_ids,omitempty"`
+	// Restricts to keys with all of these tags, at most 50. In a query of a URL: `tags=team=search`.
+	Tags          map[string]string `protobuf:"bytes,6,rep,name=tags,proto3" json:"tags,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -279,6 +286,27 @@ func (x *ListKeysRequest) GetIncludeEnded() bool {
 		return x.IncludeEnded
 	}
 	return false
+}
+
+func (x *ListKeysRequest) GetProjectIds() []string {
+	if x != nil {
+		return x.ProjectIds
+	}
+	return nil
+}
+
+func (x *ListKeysRequest) GetUserIds() []string {
+	if x != nil {
+		return x.UserIds
+	}
+	return nil
+}
+
+func (x *ListKeysRequest) GetTags() map[string]string {
+	if x != nil {
+		return x.Tags
+	}
+	return nil
 }
 
 // Response of `ListKeys`.
@@ -800,7 +828,16 @@ type ListUsageRequest struct {
 	// Restricts to usage of calls whose last channel was one of these, at most 1000.
 	Channels []string `protobuf:"bytes,9,rep,name=channels,proto3" json:"channels,omitempty"`
 	// Restricts to usage by these programs, at most 1000.
-	Agents        []string `protobuf:"bytes,10,rep,name=agents,proto3" json:"agents,omitempty"`
+	Agents []string `protobuf:"bytes,10,rep,name=agents,proto3" json:"agents,omitempty"`
+	// Restricts to usage by keys of these projects: ids or names, at most 1000. Without any, for a caller whose only role is in
+	// one project: this project.
+	ProjectIds []string `protobuf:"bytes,11,rep,name=project_ids,json=projectIds,proto3" json:"project_ids,omitempty"`
+	// Restricts to usage by keys whose owner is one of these users: ids, e-mail addresses or names, at most 1000.
+	UserIds []string `protobuf:"bytes,12,rep,name=user_ids,json=userIds,proto3" json:"user_ids,omitempty"`
+	// Restricts to usage by keys with all of these tags, at most 50. In a query of a URL: `tags=team=search`.
+	Tags map[string]string `protobuf:"bytes,13,rep,name=tags,proto3" json:"tags,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Name of the tag by which `USAGE_DIMENSION_TAG` groups; required with it, else without effect.
+	TagName       string `protobuf:"bytes,14,opt,name=tag_name,json=tagName,proto3" json:"tag_name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -905,11 +942,39 @@ func (x *ListUsageRequest) GetAgents() []string {
 	return nil
 }
 
+func (x *ListUsageRequest) GetProjectIds() []string {
+	if x != nil {
+		return x.ProjectIds
+	}
+	return nil
+}
+
+func (x *ListUsageRequest) GetUserIds() []string {
+	if x != nil {
+		return x.UserIds
+	}
+	return nil
+}
+
+func (x *ListUsageRequest) GetTags() map[string]string {
+	if x != nil {
+		return x.Tags
+	}
+	return nil
+}
+
+func (x *ListUsageRequest) GetTagName() string {
+	if x != nil {
+		return x.TagName
+	}
+	return ""
+}
+
 // Response of `ListUsage`.
 type ListUsageResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// One entry per bucket and group with usage, ordered by time, then key, then model, then operation, then
-	// channel, then agent.
+	// channel, then agent, then project, then owner, then tag.
 	Entries []*UsageEntry `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
 	// Token of the next page; empty on the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
@@ -1120,7 +1185,14 @@ type ListRequestRecordsRequest struct {
 	// A page token of an earlier response to the same request; empty requests the first page.
 	PageToken string `protobuf:"bytes,8,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Restricts to calls of these programs, at most 1000.
-	Agents        []string `protobuf:"bytes,9,rep,name=agents,proto3" json:"agents,omitempty"`
+	Agents []string `protobuf:"bytes,9,rep,name=agents,proto3" json:"agents,omitempty"`
+	// Restricts to calls of keys of these projects: ids or names, at most 1000. Without any, for a caller whose only role is in
+	// one project: this project.
+	ProjectIds []string `protobuf:"bytes,10,rep,name=project_ids,json=projectIds,proto3" json:"project_ids,omitempty"`
+	// Restricts to calls of keys whose owner is one of these users: ids, e-mail addresses or names, at most 1000.
+	UserIds []string `protobuf:"bytes,11,rep,name=user_ids,json=userIds,proto3" json:"user_ids,omitempty"`
+	// Restricts to calls of keys with all of these tags, at most 50. In a query of a URL: `tags=team=search`.
+	Tags          map[string]string `protobuf:"bytes,12,rep,name=tags,proto3" json:"tags,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1214,6 +1286,27 @@ func (x *ListRequestRecordsRequest) GetPageToken() string {
 func (x *ListRequestRecordsRequest) GetAgents() []string {
 	if x != nil {
 		return x.Agents
+	}
+	return nil
+}
+
+func (x *ListRequestRecordsRequest) GetProjectIds() []string {
+	if x != nil {
+		return x.ProjectIds
+	}
+	return nil
+}
+
+func (x *ListRequestRecordsRequest) GetUserIds() []string {
+	if x != nil {
+		return x.UserIds
+	}
+	return nil
+}
+
+func (x *ListRequestRecordsRequest) GetTags() map[string]string {
+	if x != nil {
+		return x.Tags
 	}
 	return nil
 }
@@ -1378,7 +1471,7 @@ var File_umg_v1_admin_service_proto protoreflect.FileDescriptor
 
 const file_umg_v1_admin_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1aumg/v1/admin_service.proto\x12\x06umg.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x12umg/v1/admin.proto\"C\n" +
+	"\x1aumg/v1/admin_service.proto\x12\x06umg.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x12umg/v1/admin.proto\x1a\x14umg/v1/options.proto\"C\n" +
 	"\x10CreateKeyRequest\x12/\n" +
 	"\bsettings\x18\x01 \x01(\v2\x13.umg.v1.KeySettingsR\bsettings\"J\n" +
 	"\x11CreateKeyResponse\x12\x1d\n" +
@@ -1387,12 +1480,19 @@ const file_umg_v1_admin_service_proto_rawDesc = "" +
 	"\rGetKeyRequest\x12\x15\n" +
 	"\x06key_id\x18\x01 \x01(\tR\x05keyId\"/\n" +
 	"\x0eGetKeyResponse\x12\x1d\n" +
-	"\x03key\x18\x01 \x01(\v2\v.umg.v1.KeyR\x03key\"\x85\x01\n" +
+	"\x03key\x18\x01 \x01(\v2\v.umg.v1.KeyR\x03key\"\xb1\x02\n" +
 	"\x0fListKeysRequest\x12 \n" +
 	"\tpage_size\x18\x01 \x01(\x05H\x00R\bpageSize\x88\x01\x01\x12\x1d\n" +
 	"\n" +
 	"page_token\x18\x02 \x01(\tR\tpageToken\x12#\n" +
-	"\rinclude_ended\x18\x03 \x01(\bR\fincludeEndedB\f\n" +
+	"\rinclude_ended\x18\x03 \x01(\bR\fincludeEnded\x12\x1f\n" +
+	"\vproject_ids\x18\x04 \x03(\tR\n" +
+	"projectIds\x12\x19\n" +
+	"\buser_ids\x18\x05 \x03(\tR\auserIds\x125\n" +
+	"\x04tags\x18\x06 \x03(\v2!.umg.v1.ListKeysRequest.TagsEntryR\x04tags\x1a7\n" +
+	"\tTagsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\f\n" +
 	"\n" +
 	"_page_size\"[\n" +
 	"\x10ListKeysResponse\x12\x1f\n" +
@@ -1424,7 +1524,7 @@ const file_umg_v1_admin_service_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\v2\v.umg.v1.KeyR\x03key\x12;\n" +
 	"\x17remaining_micro_credits\x18\x02 \x01(\x03H\x00R\x15remainingMicroCredits\x88\x01\x01\x12(\n" +
 	"\x05usage\x18\x03 \x01(\v2\x12.umg.v1.UsageEntryR\x05usageB\x1a\n" +
-	"\x18_remaining_micro_credits\"\x98\x03\n" +
+	"\x18_remaining_micro_credits\"\xe0\x04\n" +
 	"\x10ListUsageRequest\x129\n" +
 	"\n" +
 	"start_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
@@ -1438,7 +1538,15 @@ const file_umg_v1_admin_service_proto_rawDesc = "" +
 	"page_token\x18\b \x01(\tR\tpageToken\x12\x1a\n" +
 	"\bchannels\x18\t \x03(\tR\bchannels\x12\x16\n" +
 	"\x06agents\x18\n" +
-	" \x03(\tR\x06agentsB\f\n" +
+	" \x03(\tR\x06agents\x12\x1f\n" +
+	"\vproject_ids\x18\v \x03(\tR\n" +
+	"projectIds\x12\x19\n" +
+	"\buser_ids\x18\f \x03(\tR\auserIds\x126\n" +
+	"\x04tags\x18\r \x03(\v2\".umg.v1.ListUsageRequest.TagsEntryR\x04tags\x12\x19\n" +
+	"\btag_name\x18\x0e \x01(\tR\atagName\x1a7\n" +
+	"\tTagsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\f\n" +
 	"\n" +
 	"_page_size\"\xff\x02\n" +
 	"\x11ListUsageResponse\x12,\n" +
@@ -1453,7 +1561,7 @@ const file_umg_v1_admin_service_proto_rawDesc = "" +
 	"request_id\x18\x01 \x01(\tR\trequestId\"\x89\x01\n" +
 	"\x18GetRequestRecordResponse\x12-\n" +
 	"\x06record\x18\x01 \x01(\v2\x15.umg.v1.RequestRecordR\x06record\x12>\n" +
-	"\x0fearlier_records\x18\x02 \x03(\v2\x15.umg.v1.RequestRecordR\x0eearlierRecords\"\xe2\x02\n" +
+	"\x0fearlier_records\x18\x02 \x03(\v2\x15.umg.v1.RequestRecordR\x0eearlierRecords\"\x98\x04\n" +
 	"\x19ListRequestRecordsRequest\x129\n" +
 	"\n" +
 	"start_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
@@ -1466,7 +1574,15 @@ const file_umg_v1_admin_service_proto_rawDesc = "" +
 	"\tpage_size\x18\a \x01(\x05H\x00R\bpageSize\x88\x01\x01\x12\x1d\n" +
 	"\n" +
 	"page_token\x18\b \x01(\tR\tpageToken\x12\x16\n" +
-	"\x06agents\x18\t \x03(\tR\x06agentsB\f\n" +
+	"\x06agents\x18\t \x03(\tR\x06agents\x12\x1f\n" +
+	"\vproject_ids\x18\n" +
+	" \x03(\tR\n" +
+	"projectIds\x12\x19\n" +
+	"\buser_ids\x18\v \x03(\tR\auserIds\x12?\n" +
+	"\x04tags\x18\f \x03(\v2+.umg.v1.ListRequestRecordsRequest.TagsEntryR\x04tags\x1a7\n" +
+	"\tTagsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\f\n" +
 	"\n" +
 	"_page_size\"u\n" +
 	"\x1aListRequestRecordsResponse\x12/\n" +
@@ -1477,19 +1593,19 @@ const file_umg_v1_admin_service_proto_rawDesc = "" +
 	"\bchannels\x18\x01 \x03(\v2\x15.umg.v1.ChannelHealthR\bchannels\x12-\n" +
 	"\x06models\x18\x02 \x03(\v2\x15.umg.v1.ModelChannelsR\x06models\x12:\n" +
 	"\vmodel_lists\x18\x03 \x03(\v2\x19.umg.v1.ProviderModelListR\n" +
-	"modelLists2\x8e\x06\n" +
-	"\fAdminService\x12@\n" +
-	"\tCreateKey\x12\x18.umg.v1.CreateKeyRequest\x1a\x19.umg.v1.CreateKeyResponse\x127\n" +
-	"\x06GetKey\x12\x15.umg.v1.GetKeyRequest\x1a\x16.umg.v1.GetKeyResponse\x12=\n" +
-	"\bListKeys\x12\x17.umg.v1.ListKeysRequest\x1a\x18.umg.v1.ListKeysResponse\x12@\n" +
-	"\tUpdateKey\x12\x18.umg.v1.UpdateKeyRequest\x1a\x19.umg.v1.UpdateKeyResponse\x12@\n" +
-	"\tRotateKey\x12\x18.umg.v1.RotateKeyRequest\x1a\x19.umg.v1.RotateKeyResponse\x12@\n" +
-	"\tRevokeKey\x12\x18.umg.v1.RevokeKeyRequest\x1a\x19.umg.v1.RevokeKeyResponse\x12=\n" +
-	"\bGetUsage\x12\x17.umg.v1.GetUsageRequest\x1a\x18.umg.v1.GetUsageResponse\x12@\n" +
-	"\tListUsage\x12\x18.umg.v1.ListUsageRequest\x1a\x19.umg.v1.ListUsageResponse\x12U\n" +
-	"\x10GetRequestRecord\x12\x1f.umg.v1.GetRequestRecordRequest\x1a .umg.v1.GetRequestRecordResponse\x12[\n" +
-	"\x12ListRequestRecords\x12!.umg.v1.ListRequestRecordsRequest\x1a\".umg.v1.ListRequestRecordsResponse\x12I\n" +
-	"\fListChannels\x12\x1b.umg.v1.ListChannelsRequest\x1a\x1c.umg.v1.ListChannelsResponseB}\n" +
+	"modelLists2\xd0\x06\n" +
+	"\fAdminService\x12F\n" +
+	"\tCreateKey\x12\x18.umg.v1.CreateKeyRequest\x1a\x19.umg.v1.CreateKeyResponse\"\x04\xd8\xf3\x18\x02\x12=\n" +
+	"\x06GetKey\x12\x15.umg.v1.GetKeyRequest\x1a\x16.umg.v1.GetKeyResponse\"\x04\xd8\xf3\x18\x01\x12C\n" +
+	"\bListKeys\x12\x17.umg.v1.ListKeysRequest\x1a\x18.umg.v1.ListKeysResponse\"\x04\xd8\xf3\x18\x01\x12F\n" +
+	"\tUpdateKey\x12\x18.umg.v1.UpdateKeyRequest\x1a\x19.umg.v1.UpdateKeyResponse\"\x04\xd8\xf3\x18\x02\x12F\n" +
+	"\tRotateKey\x12\x18.umg.v1.RotateKeyRequest\x1a\x19.umg.v1.RotateKeyResponse\"\x04\xd8\xf3\x18\r\x12F\n" +
+	"\tRevokeKey\x12\x18.umg.v1.RevokeKeyRequest\x1a\x19.umg.v1.RevokeKeyResponse\"\x04\xd8\xf3\x18\x02\x12C\n" +
+	"\bGetUsage\x12\x17.umg.v1.GetUsageRequest\x1a\x18.umg.v1.GetUsageResponse\"\x04\xd8\xf3\x18\x03\x12F\n" +
+	"\tListUsage\x12\x18.umg.v1.ListUsageRequest\x1a\x19.umg.v1.ListUsageResponse\"\x04\xd8\xf3\x18\x03\x12[\n" +
+	"\x10GetRequestRecord\x12\x1f.umg.v1.GetRequestRecordRequest\x1a .umg.v1.GetRequestRecordResponse\"\x04\xd8\xf3\x18\x04\x12a\n" +
+	"\x12ListRequestRecords\x12!.umg.v1.ListRequestRecordsRequest\x1a\".umg.v1.ListRequestRecordsResponse\"\x04\xd8\xf3\x18\x04\x12O\n" +
+	"\fListChannels\x12\x1b.umg.v1.ListChannelsRequest\x1a\x1c.umg.v1.ListChannelsResponse\"\x04\xd8\xf3\x18\x05B}\n" +
 	"\x06umg.v1B\x11AdminServiceProtoP\x01Z'umg.example/clients/go/gen/umg/v1;umgv1\xa2\x02\x03UXX\xaa\x02\x06Umg.V1\xca\x02\x06Umg\\V1\xe2\x02\x12Umg\\V1\\GPBMetadata\xea\x02\aUmg::V1b\x06proto3"
 
 var (
@@ -1504,7 +1620,7 @@ func file_umg_v1_admin_service_proto_rawDescGZIP() []byte {
 	return file_umg_v1_admin_service_proto_rawDescData
 }
 
-var file_umg_v1_admin_service_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_umg_v1_admin_service_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_umg_v1_admin_service_proto_goTypes = []any{
 	(*CreateKeyRequest)(nil),           // 0: umg.v1.CreateKeyRequest
 	(*CreateKeyResponse)(nil),          // 1: umg.v1.CreateKeyResponse
@@ -1528,78 +1644,84 @@ var file_umg_v1_admin_service_proto_goTypes = []any{
 	(*ListRequestRecordsResponse)(nil), // 19: umg.v1.ListRequestRecordsResponse
 	(*ListChannelsRequest)(nil),        // 20: umg.v1.ListChannelsRequest
 	(*ListChannelsResponse)(nil),       // 21: umg.v1.ListChannelsResponse
-	(*KeySettings)(nil),                // 22: umg.v1.KeySettings
-	(*Key)(nil),                        // 23: umg.v1.Key
-	(*fieldmaskpb.FieldMask)(nil),      // 24: google.protobuf.FieldMask
-	(*durationpb.Duration)(nil),        // 25: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),      // 26: google.protobuf.Timestamp
-	(*UsageEntry)(nil),                 // 27: umg.v1.UsageEntry
-	(UsageDimension)(0),                // 28: umg.v1.UsageDimension
-	(UsageBucket)(0),                   // 29: umg.v1.UsageBucket
-	(*RequestRecord)(nil),              // 30: umg.v1.RequestRecord
-	(*ChannelHealth)(nil),              // 31: umg.v1.ChannelHealth
-	(*ModelChannels)(nil),              // 32: umg.v1.ModelChannels
-	(*ProviderModelList)(nil),          // 33: umg.v1.ProviderModelList
+	nil,                                // 22: umg.v1.ListKeysRequest.TagsEntry
+	nil,                                // 23: umg.v1.ListUsageRequest.TagsEntry
+	nil,                                // 24: umg.v1.ListRequestRecordsRequest.TagsEntry
+	(*KeySettings)(nil),                // 25: umg.v1.KeySettings
+	(*Key)(nil),                        // 26: umg.v1.Key
+	(*fieldmaskpb.FieldMask)(nil),      // 27: google.protobuf.FieldMask
+	(*durationpb.Duration)(nil),        // 28: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),      // 29: google.protobuf.Timestamp
+	(*UsageEntry)(nil),                 // 30: umg.v1.UsageEntry
+	(UsageDimension)(0),                // 31: umg.v1.UsageDimension
+	(UsageBucket)(0),                   // 32: umg.v1.UsageBucket
+	(*RequestRecord)(nil),              // 33: umg.v1.RequestRecord
+	(*ChannelHealth)(nil),              // 34: umg.v1.ChannelHealth
+	(*ModelChannels)(nil),              // 35: umg.v1.ModelChannels
+	(*ProviderModelList)(nil),          // 36: umg.v1.ProviderModelList
 }
 var file_umg_v1_admin_service_proto_depIdxs = []int32{
-	22, // 0: umg.v1.CreateKeyRequest.settings:type_name -> umg.v1.KeySettings
-	23, // 1: umg.v1.CreateKeyResponse.key:type_name -> umg.v1.Key
-	23, // 2: umg.v1.GetKeyResponse.key:type_name -> umg.v1.Key
-	23, // 3: umg.v1.ListKeysResponse.keys:type_name -> umg.v1.Key
-	22, // 4: umg.v1.UpdateKeyRequest.settings:type_name -> umg.v1.KeySettings
-	24, // 5: umg.v1.UpdateKeyRequest.update_mask:type_name -> google.protobuf.FieldMask
-	23, // 6: umg.v1.UpdateKeyResponse.key:type_name -> umg.v1.Key
-	25, // 7: umg.v1.RotateKeyRequest.overlap:type_name -> google.protobuf.Duration
-	23, // 8: umg.v1.RotateKeyResponse.key:type_name -> umg.v1.Key
-	23, // 9: umg.v1.RevokeKeyResponse.key:type_name -> umg.v1.Key
-	26, // 10: umg.v1.GetUsageRequest.start_time:type_name -> google.protobuf.Timestamp
-	26, // 11: umg.v1.GetUsageRequest.end_time:type_name -> google.protobuf.Timestamp
-	23, // 12: umg.v1.GetUsageResponse.key:type_name -> umg.v1.Key
-	27, // 13: umg.v1.GetUsageResponse.usage:type_name -> umg.v1.UsageEntry
-	26, // 14: umg.v1.ListUsageRequest.start_time:type_name -> google.protobuf.Timestamp
-	26, // 15: umg.v1.ListUsageRequest.end_time:type_name -> google.protobuf.Timestamp
-	28, // 16: umg.v1.ListUsageRequest.group_by:type_name -> umg.v1.UsageDimension
-	29, // 17: umg.v1.ListUsageRequest.bucket:type_name -> umg.v1.UsageBucket
-	27, // 18: umg.v1.ListUsageResponse.entries:type_name -> umg.v1.UsageEntry
-	26, // 19: umg.v1.ListUsageResponse.record_begin_time:type_name -> google.protobuf.Timestamp
-	26, // 20: umg.v1.ListUsageResponse.minute_begin_time:type_name -> google.protobuf.Timestamp
-	26, // 21: umg.v1.ListUsageResponse.hour_begin_time:type_name -> google.protobuf.Timestamp
-	26, // 22: umg.v1.ListUsageResponse.day_begin_time:type_name -> google.protobuf.Timestamp
-	30, // 23: umg.v1.GetRequestRecordResponse.record:type_name -> umg.v1.RequestRecord
-	30, // 24: umg.v1.GetRequestRecordResponse.earlier_records:type_name -> umg.v1.RequestRecord
-	26, // 25: umg.v1.ListRequestRecordsRequest.start_time:type_name -> google.protobuf.Timestamp
-	26, // 26: umg.v1.ListRequestRecordsRequest.end_time:type_name -> google.protobuf.Timestamp
-	30, // 27: umg.v1.ListRequestRecordsResponse.records:type_name -> umg.v1.RequestRecord
-	31, // 28: umg.v1.ListChannelsResponse.channels:type_name -> umg.v1.ChannelHealth
-	32, // 29: umg.v1.ListChannelsResponse.models:type_name -> umg.v1.ModelChannels
-	33, // 30: umg.v1.ListChannelsResponse.model_lists:type_name -> umg.v1.ProviderModelList
-	0,  // 31: umg.v1.AdminService.CreateKey:input_type -> umg.v1.CreateKeyRequest
-	2,  // 32: umg.v1.AdminService.GetKey:input_type -> umg.v1.GetKeyRequest
-	4,  // 33: umg.v1.AdminService.ListKeys:input_type -> umg.v1.ListKeysRequest
-	6,  // 34: umg.v1.AdminService.UpdateKey:input_type -> umg.v1.UpdateKeyRequest
-	8,  // 35: umg.v1.AdminService.RotateKey:input_type -> umg.v1.RotateKeyRequest
-	10, // 36: umg.v1.AdminService.RevokeKey:input_type -> umg.v1.RevokeKeyRequest
-	12, // 37: umg.v1.AdminService.GetUsage:input_type -> umg.v1.GetUsageRequest
-	14, // 38: umg.v1.AdminService.ListUsage:input_type -> umg.v1.ListUsageRequest
-	16, // 39: umg.v1.AdminService.GetRequestRecord:input_type -> umg.v1.GetRequestRecordRequest
-	18, // 40: umg.v1.AdminService.ListRequestRecords:input_type -> umg.v1.ListRequestRecordsRequest
-	20, // 41: umg.v1.AdminService.ListChannels:input_type -> umg.v1.ListChannelsRequest
-	1,  // 42: umg.v1.AdminService.CreateKey:output_type -> umg.v1.CreateKeyResponse
-	3,  // 43: umg.v1.AdminService.GetKey:output_type -> umg.v1.GetKeyResponse
-	5,  // 44: umg.v1.AdminService.ListKeys:output_type -> umg.v1.ListKeysResponse
-	7,  // 45: umg.v1.AdminService.UpdateKey:output_type -> umg.v1.UpdateKeyResponse
-	9,  // 46: umg.v1.AdminService.RotateKey:output_type -> umg.v1.RotateKeyResponse
-	11, // 47: umg.v1.AdminService.RevokeKey:output_type -> umg.v1.RevokeKeyResponse
-	13, // 48: umg.v1.AdminService.GetUsage:output_type -> umg.v1.GetUsageResponse
-	15, // 49: umg.v1.AdminService.ListUsage:output_type -> umg.v1.ListUsageResponse
-	17, // 50: umg.v1.AdminService.GetRequestRecord:output_type -> umg.v1.GetRequestRecordResponse
-	19, // 51: umg.v1.AdminService.ListRequestRecords:output_type -> umg.v1.ListRequestRecordsResponse
-	21, // 52: umg.v1.AdminService.ListChannels:output_type -> umg.v1.ListChannelsResponse
-	42, // [42:53] is the sub-list for method output_type
-	31, // [31:42] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	25, // 0: umg.v1.CreateKeyRequest.settings:type_name -> umg.v1.KeySettings
+	26, // 1: umg.v1.CreateKeyResponse.key:type_name -> umg.v1.Key
+	26, // 2: umg.v1.GetKeyResponse.key:type_name -> umg.v1.Key
+	22, // 3: umg.v1.ListKeysRequest.tags:type_name -> umg.v1.ListKeysRequest.TagsEntry
+	26, // 4: umg.v1.ListKeysResponse.keys:type_name -> umg.v1.Key
+	25, // 5: umg.v1.UpdateKeyRequest.settings:type_name -> umg.v1.KeySettings
+	27, // 6: umg.v1.UpdateKeyRequest.update_mask:type_name -> google.protobuf.FieldMask
+	26, // 7: umg.v1.UpdateKeyResponse.key:type_name -> umg.v1.Key
+	28, // 8: umg.v1.RotateKeyRequest.overlap:type_name -> google.protobuf.Duration
+	26, // 9: umg.v1.RotateKeyResponse.key:type_name -> umg.v1.Key
+	26, // 10: umg.v1.RevokeKeyResponse.key:type_name -> umg.v1.Key
+	29, // 11: umg.v1.GetUsageRequest.start_time:type_name -> google.protobuf.Timestamp
+	29, // 12: umg.v1.GetUsageRequest.end_time:type_name -> google.protobuf.Timestamp
+	26, // 13: umg.v1.GetUsageResponse.key:type_name -> umg.v1.Key
+	30, // 14: umg.v1.GetUsageResponse.usage:type_name -> umg.v1.UsageEntry
+	29, // 15: umg.v1.ListUsageRequest.start_time:type_name -> google.protobuf.Timestamp
+	29, // 16: umg.v1.ListUsageRequest.end_time:type_name -> google.protobuf.Timestamp
+	31, // 17: umg.v1.ListUsageRequest.group_by:type_name -> umg.v1.UsageDimension
+	32, // 18: umg.v1.ListUsageRequest.bucket:type_name -> umg.v1.UsageBucket
+	23, // 19: umg.v1.ListUsageRequest.tags:type_name -> umg.v1.ListUsageRequest.TagsEntry
+	30, // 20: umg.v1.ListUsageResponse.entries:type_name -> umg.v1.UsageEntry
+	29, // 21: umg.v1.ListUsageResponse.record_begin_time:type_name -> google.protobuf.Timestamp
+	29, // 22: umg.v1.ListUsageResponse.minute_begin_time:type_name -> google.protobuf.Timestamp
+	29, // 23: umg.v1.ListUsageResponse.hour_begin_time:type_name -> google.protobuf.Timestamp
+	29, // 24: umg.v1.ListUsageResponse.day_begin_time:type_name -> google.protobuf.Timestamp
+	33, // 25: umg.v1.GetRequestRecordResponse.record:type_name -> umg.v1.RequestRecord
+	33, // 26: umg.v1.GetRequestRecordResponse.earlier_records:type_name -> umg.v1.RequestRecord
+	29, // 27: umg.v1.ListRequestRecordsRequest.start_time:type_name -> google.protobuf.Timestamp
+	29, // 28: umg.v1.ListRequestRecordsRequest.end_time:type_name -> google.protobuf.Timestamp
+	24, // 29: umg.v1.ListRequestRecordsRequest.tags:type_name -> umg.v1.ListRequestRecordsRequest.TagsEntry
+	33, // 30: umg.v1.ListRequestRecordsResponse.records:type_name -> umg.v1.RequestRecord
+	34, // 31: umg.v1.ListChannelsResponse.channels:type_name -> umg.v1.ChannelHealth
+	35, // 32: umg.v1.ListChannelsResponse.models:type_name -> umg.v1.ModelChannels
+	36, // 33: umg.v1.ListChannelsResponse.model_lists:type_name -> umg.v1.ProviderModelList
+	0,  // 34: umg.v1.AdminService.CreateKey:input_type -> umg.v1.CreateKeyRequest
+	2,  // 35: umg.v1.AdminService.GetKey:input_type -> umg.v1.GetKeyRequest
+	4,  // 36: umg.v1.AdminService.ListKeys:input_type -> umg.v1.ListKeysRequest
+	6,  // 37: umg.v1.AdminService.UpdateKey:input_type -> umg.v1.UpdateKeyRequest
+	8,  // 38: umg.v1.AdminService.RotateKey:input_type -> umg.v1.RotateKeyRequest
+	10, // 39: umg.v1.AdminService.RevokeKey:input_type -> umg.v1.RevokeKeyRequest
+	12, // 40: umg.v1.AdminService.GetUsage:input_type -> umg.v1.GetUsageRequest
+	14, // 41: umg.v1.AdminService.ListUsage:input_type -> umg.v1.ListUsageRequest
+	16, // 42: umg.v1.AdminService.GetRequestRecord:input_type -> umg.v1.GetRequestRecordRequest
+	18, // 43: umg.v1.AdminService.ListRequestRecords:input_type -> umg.v1.ListRequestRecordsRequest
+	20, // 44: umg.v1.AdminService.ListChannels:input_type -> umg.v1.ListChannelsRequest
+	1,  // 45: umg.v1.AdminService.CreateKey:output_type -> umg.v1.CreateKeyResponse
+	3,  // 46: umg.v1.AdminService.GetKey:output_type -> umg.v1.GetKeyResponse
+	5,  // 47: umg.v1.AdminService.ListKeys:output_type -> umg.v1.ListKeysResponse
+	7,  // 48: umg.v1.AdminService.UpdateKey:output_type -> umg.v1.UpdateKeyResponse
+	9,  // 49: umg.v1.AdminService.RotateKey:output_type -> umg.v1.RotateKeyResponse
+	11, // 50: umg.v1.AdminService.RevokeKey:output_type -> umg.v1.RevokeKeyResponse
+	13, // 51: umg.v1.AdminService.GetUsage:output_type -> umg.v1.GetUsageResponse
+	15, // 52: umg.v1.AdminService.ListUsage:output_type -> umg.v1.ListUsageResponse
+	17, // 53: umg.v1.AdminService.GetRequestRecord:output_type -> umg.v1.GetRequestRecordResponse
+	19, // 54: umg.v1.AdminService.ListRequestRecords:output_type -> umg.v1.ListRequestRecordsResponse
+	21, // 55: umg.v1.AdminService.ListChannels:output_type -> umg.v1.ListChannelsResponse
+	45, // [45:56] is the sub-list for method output_type
+	34, // [34:45] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_umg_v1_admin_service_proto_init() }
@@ -1608,6 +1730,7 @@ func file_umg_v1_admin_service_proto_init() {
 		return
 	}
 	file_umg_v1_admin_proto_init()
+	file_umg_v1_options_proto_init()
 	file_umg_v1_admin_service_proto_msgTypes[4].OneofWrappers = []any{}
 	file_umg_v1_admin_service_proto_msgTypes[13].OneofWrappers = []any{}
 	file_umg_v1_admin_service_proto_msgTypes[14].OneofWrappers = []any{}
@@ -1618,7 +1741,7 @@ func file_umg_v1_admin_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_umg_v1_admin_service_proto_rawDesc), len(file_umg_v1_admin_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   22,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

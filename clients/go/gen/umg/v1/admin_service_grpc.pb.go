@@ -37,13 +37,16 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
 // Manages keys and reports their usage to operators. The three documents do not specify it (text document,
-// "Authentication", 5). Every call fails with UNAUTHENTICATED without a valid key, and with PERMISSION_DENIED when the
-// key is not an administrator's, except for calls whose comment permits every key to read about itself; UNAVAILABLE
-// when the database cannot be reached.
+// "Authentication", 5). Every call fails with UNAUTHENTICATED without a valid credential, and with PERMISSION_DENIED when
+// its role does not permit the method. Keys, usage and records outside the accounts of the role do not exist for the
+// caller: lists leave them out, other calls fail with NOT_FOUND. Any key may read and rotate itself, and lists contain
+// itself alone. UNAVAILABLE when the database cannot be reached.
 type AdminServiceClient interface {
 	// Creates a key and returns its secret, which no later call returns. Fails with INVALID_ARGUMENT on malformed
-	// settings or an expiry in the past, FAILED_PRECONDITION on a limit that several workers without Redis would each
-	// count for themselves, ALREADY_EXISTS when a key that is not revoked has the name.
+	// settings or an expiry in the past, NOT_FOUND on an unknown project or user, PERMISSION_DENIED when the role does
+	// not permit keys of the project, of the user or of administrators, FAILED_PRECONDITION on a closed project and on a
+	// limit that several workers without Redis would each count for themselves, ALREADY_EXISTS when a key that is not
+	// revoked has the name.
 	CreateKey(ctx context.Context, in *CreateKeyRequest, opts ...grpc.CallOption) (*CreateKeyResponse, error)
 	// Returns one key; every key may read itself. Fails with NOT_FOUND on an unknown id.
 	GetKey(ctx context.Context, in *GetKeyRequest, opts ...grpc.CallOption) (*GetKeyResponse, error)
@@ -53,10 +56,10 @@ type AdminServiceClient interface {
 	// on a mask that is empty or names an unknown path, and on malformed settings; NOT_FOUND on an unknown id,
 	// FAILED_PRECONDITION on a revoked key and on a limit as in `CreateKey`, ALREADY_EXISTS when another key has the name.
 	UpdateKey(ctx context.Context, in *UpdateKeyRequest, opts ...grpc.CallOption) (*UpdateKeyResponse, error)
-	// Gives a key a new secret, which no later call returns; everything else of the key stays. Both secrets are valid for
-	// the overlap; a secret that an earlier call replaced ends immediately. Fails with INVALID_ARGUMENT on an overlap
-	// outside its range, NOT_FOUND on an unknown id, FAILED_PRECONDITION on a revoked key and on the bootstrap key, whose
-	// secret comes from a file or a variable.
+	// Gives a key a new secret, which no later call returns; every key may rotate itself. Everything else of the key
+	// stays. Both secrets are valid for the overlap; a secret that an earlier call replaced ends immediately. Fails with
+	// INVALID_ARGUMENT on an overlap outside its range, NOT_FOUND on an unknown id, FAILED_PRECONDITION on a revoked key
+	// and on the bootstrap key, whose secret comes from a file or a variable.
 	RotateKey(ctx context.Context, in *RotateKeyRequest, opts ...grpc.CallOption) (*RotateKeyResponse, error)
 	// Revokes a key permanently; takes effect on every node within seconds. Calls in flight run to their end. Revoking a
 	// revoked key changes nothing. Fails with NOT_FOUND on an unknown id.
@@ -64,8 +67,8 @@ type AdminServiceClient interface {
 	// Returns one key's limits, balance and usage in a span of time; every key may read its own. Fails with NOT_FOUND on
 	// an unknown id, INVALID_ARGUMENT when the span ends before it begins.
 	GetUsage(ctx context.Context, in *GetUsageRequest, opts ...grpc.CallOption) (*GetUsageResponse, error)
-	// Aggregates usage by key, model, operation, channel and time. Calls appear some seconds after their end. Fails with
-	// INVALID_ARGUMENT when the span ends before it begins or has more than 10,000 buckets.
+	// Aggregates usage by key, model, operation, channel, project, owner, tag and time. Calls appear some seconds after
+	// their end. Fails with INVALID_ARGUMENT when the span ends before it begins or has more than 10,000 buckets.
 	ListUsage(ctx context.Context, in *ListUsageRequest, opts ...grpc.CallOption) (*ListUsageResponse, error)
 	// Returns the record of one call; every key may read its own calls. Fails with NOT_FOUND on an id that is unknown, no
 	// longer stored, or of another key's call.
@@ -202,13 +205,16 @@ func (c *adminServiceClient) ListChannels(ctx context.Context, in *ListChannelsR
 // for forward compatibility.
 //
 // Manages keys and reports their usage to operators. The three documents do not specify it (text document,
-// "Authentication", 5). Every call fails with UNAUTHENTICATED without a valid key, and with PERMISSION_DENIED when the
-// key is not an administrator's, except for calls whose comment permits every key to read about itself; UNAVAILABLE
-// when the database cannot be reached.
+// "Authentication", 5). Every call fails with UNAUTHENTICATED without a valid credential, and with PERMISSION_DENIED when
+// its role does not permit the method. Keys, usage and records outside the accounts of the role do not exist for the
+// caller: lists leave them out, other calls fail with NOT_FOUND. Any key may read and rotate itself, and lists contain
+// itself alone. UNAVAILABLE when the database cannot be reached.
 type AdminServiceServer interface {
 	// Creates a key and returns its secret, which no later call returns. Fails with INVALID_ARGUMENT on malformed
-	// settings or an expiry in the past, FAILED_PRECONDITION on a limit that several workers without Redis would each
-	// count for themselves, ALREADY_EXISTS when a key that is not revoked has the name.
+	// settings or an expiry in the past, NOT_FOUND on an unknown project or user, PERMISSION_DENIED when the role does
+	// not permit keys of the project, of the user or of administrators, FAILED_PRECONDITION on a closed project and on a
+	// limit that several workers without Redis would each count for themselves, ALREADY_EXISTS when a key that is not
+	// revoked has the name.
 	CreateKey(context.Context, *CreateKeyRequest) (*CreateKeyResponse, error)
 	// Returns one key; every key may read itself. Fails with NOT_FOUND on an unknown id.
 	GetKey(context.Context, *GetKeyRequest) (*GetKeyResponse, error)
@@ -218,10 +224,10 @@ type AdminServiceServer interface {
 	// on a mask that is empty or names an unknown path, and on malformed settings; NOT_FOUND on an unknown id,
 	// FAILED_PRECONDITION on a revoked key and on a limit as in `CreateKey`, ALREADY_EXISTS when another key has the name.
 	UpdateKey(context.Context, *UpdateKeyRequest) (*UpdateKeyResponse, error)
-	// Gives a key a new secret, which no later call returns; everything else of the key stays. Both secrets are valid for
-	// the overlap; a secret that an earlier call replaced ends immediately. Fails with INVALID_ARGUMENT on an overlap
-	// outside its range, NOT_FOUND on an unknown id, FAILED_PRECONDITION on a revoked key and on the bootstrap key, whose
-	// secret comes from a file or a variable.
+	// Gives a key a new secret, which no later call returns; every key may rotate itself. Everything else of the key
+	// stays. Both secrets are valid for the overlap; a secret that an earlier call replaced ends immediately. Fails with
+	// INVALID_ARGUMENT on an overlap outside its range, NOT_FOUND on an unknown id, FAILED_PRECONDITION on a revoked key
+	// and on the bootstrap key, whose secret comes from a file or a variable.
 	RotateKey(context.Context, *RotateKeyRequest) (*RotateKeyResponse, error)
 	// Revokes a key permanently; takes effect on every node within seconds. Calls in flight run to their end. Revoking a
 	// revoked key changes nothing. Fails with NOT_FOUND on an unknown id.
@@ -229,8 +235,8 @@ type AdminServiceServer interface {
 	// Returns one key's limits, balance and usage in a span of time; every key may read its own. Fails with NOT_FOUND on
 	// an unknown id, INVALID_ARGUMENT when the span ends before it begins.
 	GetUsage(context.Context, *GetUsageRequest) (*GetUsageResponse, error)
-	// Aggregates usage by key, model, operation, channel and time. Calls appear some seconds after their end. Fails with
-	// INVALID_ARGUMENT when the span ends before it begins or has more than 10,000 buckets.
+	// Aggregates usage by key, model, operation, channel, project, owner, tag and time. Calls appear some seconds after
+	// their end. Fails with INVALID_ARGUMENT when the span ends before it begins or has more than 10,000 buckets.
 	ListUsage(context.Context, *ListUsageRequest) (*ListUsageResponse, error)
 	// Returns the record of one call; every key may read its own calls. Fails with NOT_FOUND on an id that is unknown, no
 	// longer stored, or of another key's call.

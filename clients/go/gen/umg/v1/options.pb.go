@@ -9,6 +9,7 @@ package umgv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	descriptorpb "google.golang.org/protobuf/types/descriptorpb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -79,16 +80,153 @@ func (UrlUse) EnumDescriptor() ([]byte, []int) {
 	return file_umg_v1_options_proto_rawDescGZIP(), []int{0}
 }
 
+// Act of administration that a method performs. Which roles permit it is one table of the gateway
+// (`umg_grpc/access/role_permissions.py`).
+type Permission int32
+
+const (
+	// Never set: every method of an administrative service states its permission.
+	Permission_PERMISSION_UNSPECIFIED Permission = 0
+	// Reads keys, never their secrets.
+	Permission_PERMISSION_KEYS_READ Permission = 1
+	// Creates, changes and revokes keys.
+	Permission_PERMISSION_KEYS_WRITE Permission = 2
+	// Gives keys new secrets; every key has it for itself.
+	Permission_PERMISSION_KEYS_ROTATE Permission = 13
+	// Reads sums of usage.
+	Permission_PERMISSION_USAGE_READ Permission = 3
+	// Reads records of calls.
+	Permission_PERMISSION_RECORDS_READ Permission = 4
+	// Reads channels with their health, and prices of models.
+	Permission_PERMISSION_CHANNELS_READ Permission = 5
+	// Reads organisations and projects.
+	Permission_PERMISSION_ACCOUNTS_READ Permission = 6
+	// Creates, changes, closes and opens organisations and projects.
+	Permission_PERMISSION_ACCOUNTS_WRITE Permission = 7
+	// Reads people and service accounts.
+	Permission_PERMISSION_USERS_READ Permission = 8
+	// Creates, changes and disables people and service accounts.
+	Permission_PERMISSION_USERS_WRITE Permission = 9
+	// Reads the audit log.
+	Permission_PERMISSION_AUDIT_READ Permission = 10
+	// Reads alerts.
+	Permission_PERMISSION_ALERTS_READ Permission = 11
+	// Changes how alerts are sent, and sends test messages.
+	Permission_PERMISSION_ALERTS_WRITE Permission = 12
+)
+
+// Enum value maps for Permission.
+var (
+	Permission_name = map[int32]string{
+		0:  "PERMISSION_UNSPECIFIED",
+		1:  "PERMISSION_KEYS_READ",
+		2:  "PERMISSION_KEYS_WRITE",
+		13: "PERMISSION_KEYS_ROTATE",
+		3:  "PERMISSION_USAGE_READ",
+		4:  "PERMISSION_RECORDS_READ",
+		5:  "PERMISSION_CHANNELS_READ",
+		6:  "PERMISSION_ACCOUNTS_READ",
+		7:  "PERMISSION_ACCOUNTS_WRITE",
+		8:  "PERMISSION_USERS_READ",
+		9:  "PERMISSION_USERS_WRITE",
+		10: "PERMISSION_AUDIT_READ",
+		11: "PERMISSION_ALERTS_READ",
+		12: "PERMISSION_ALERTS_WRITE",
+	}
+	Permission_value = map[string]int32{
+		"PERMISSION_UNSPECIFIED":    0,
+		"PERMISSION_KEYS_READ":      1,
+		"PERMISSION_KEYS_WRITE":     2,
+		"PERMISSION_KEYS_ROTATE":    13,
+		"PERMISSION_USAGE_READ":     3,
+		"PERMISSION_RECORDS_READ":   4,
+		"PERMISSION_CHANNELS_READ":  5,
+		"PERMISSION_ACCOUNTS_READ":  6,
+		"PERMISSION_ACCOUNTS_WRITE": 7,
+		"PERMISSION_USERS_READ":     8,
+		"PERMISSION_USERS_WRITE":    9,
+		"PERMISSION_AUDIT_READ":     10,
+		"PERMISSION_ALERTS_READ":    11,
+		"PERMISSION_ALERTS_WRITE":   12,
+	}
+)
+
+func (x Permission) Enum() *Permission {
+	p := new(Permission)
+	*p = x
+	return p
+}
+
+func (x Permission) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Permission) Descriptor() protoreflect.EnumDescriptor {
+	return file_umg_v1_options_proto_enumTypes[1].Descriptor()
+}
+
+func (Permission) Type() protoreflect.EnumType {
+	return &file_umg_v1_options_proto_enumTypes[1]
+}
+
+func (x Permission) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Permission.Descriptor instead.
+func (Permission) EnumDescriptor() ([]byte, []int) {
+	return file_umg_v1_options_proto_rawDescGZIP(), []int{1}
+}
+
+var file_umg_v1_options_proto_extTypes = []protoimpl.ExtensionInfo{
+	{
+		ExtendedType:  (*descriptorpb.MethodOptions)(nil),
+		ExtensionType: (*Permission)(nil),
+		Field:         51003,
+		Name:          "umg.v1.permission",
+		Tag:           "varint,51003,opt,name=permission,enum=umg.v1.Permission",
+		Filename:      "umg/v1/options.proto",
+	},
+}
+
+// Extension fields to descriptorpb.MethodOptions.
+var (
+	// Permission that the method requires. Every method of an administrative service has it.
+	//
+	// optional umg.v1.Permission permission = 51003;
+	E_Permission = &file_umg_v1_options_proto_extTypes[0]
+)
+
 var File_umg_v1_options_proto protoreflect.FileDescriptor
 
 const file_umg_v1_options_proto_rawDesc = "" +
 	"\n" +
-	"\x14umg/v1/options.proto\x12\x06umg.v1*c\n" +
+	"\x14umg/v1/options.proto\x12\x06umg.v1\x1a google/protobuf/descriptor.proto*c\n" +
 	"\x06UrlUse\x12\x17\n" +
 	"\x13URL_USE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fURL_USE_FETCHED\x10\x01\x12\x15\n" +
 	"\x11URL_USE_FORWARDED\x10\x02\x12\x14\n" +
-	"\x10URL_USE_RETURNED\x10\x03Bx\n" +
+	"\x10URL_USE_RETURNED\x10\x03*\x97\x03\n" +
+	"\n" +
+	"Permission\x12\x1a\n" +
+	"\x16PERMISSION_UNSPECIFIED\x10\x00\x12\x18\n" +
+	"\x14PERMISSION_KEYS_READ\x10\x01\x12\x19\n" +
+	"\x15PERMISSION_KEYS_WRITE\x10\x02\x12\x1a\n" +
+	"\x16PERMISSION_KEYS_ROTATE\x10\r\x12\x19\n" +
+	"\x15PERMISSION_USAGE_READ\x10\x03\x12\x1b\n" +
+	"\x17PERMISSION_RECORDS_READ\x10\x04\x12\x1c\n" +
+	"\x18PERMISSION_CHANNELS_READ\x10\x05\x12\x1c\n" +
+	"\x18PERMISSION_ACCOUNTS_READ\x10\x06\x12\x1d\n" +
+	"\x19PERMISSION_ACCOUNTS_WRITE\x10\a\x12\x19\n" +
+	"\x15PERMISSION_USERS_READ\x10\b\x12\x1a\n" +
+	"\x16PERMISSION_USERS_WRITE\x10\t\x12\x19\n" +
+	"\x15PERMISSION_AUDIT_READ\x10\n" +
+	"\x12\x1a\n" +
+	"\x16PERMISSION_ALERTS_READ\x10\v\x12\x1b\n" +
+	"\x17PERMISSION_ALERTS_WRITE\x10\f:T\n" +
+	"\n" +
+	"permission\x12\x1e.google.protobuf.MethodOptions\x18\xbb\x8e\x03 \x01(\x0e2\x12.umg.v1.PermissionR\n" +
+	"permissionBx\n" +
 	"\x06umg.v1B\fOptionsProtoP\x01Z'umg.example/clients/go/gen/umg/v1;umgv1\xa2\x02\x03UXX\xaa\x02\x06Umg.V1\xca\x02\x06Umg\\V1\xe2\x02\x12Umg\\V1\\GPBMetadata\xea\x02\aUmg::V1b\x06proto3"
 
 var (
@@ -103,15 +241,19 @@ func file_umg_v1_options_proto_rawDescGZIP() []byte {
 	return file_umg_v1_options_proto_rawDescData
 }
 
-var file_umg_v1_options_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_umg_v1_options_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
 var file_umg_v1_options_proto_goTypes = []any{
-	(UrlUse)(0), // 0: umg.v1.UrlUse
+	(UrlUse)(0),                        // 0: umg.v1.UrlUse
+	(Permission)(0),                    // 1: umg.v1.Permission
+	(*descriptorpb.MethodOptions)(nil), // 2: google.protobuf.MethodOptions
 }
 var file_umg_v1_options_proto_depIdxs = []int32{
-	0, // [0:0] is the sub-list for method output_type
-	0, // [0:0] is the sub-list for method input_type
-	0, // [0:0] is the sub-list for extension type_name
-	0, // [0:0] is the sub-list for extension extendee
+	2, // 0: umg.v1.permission:extendee -> google.protobuf.MethodOptions
+	1, // 1: umg.v1.permission:type_name -> umg.v1.Permission
+	2, // [2:2] is the sub-list for method output_type
+	2, // [2:2] is the sub-list for method input_type
+	1, // [1:2] is the sub-list for extension type_name
+	0, // [0:1] is the sub-list for extension extendee
 	0, // [0:0] is the sub-list for field type_name
 }
 
@@ -125,14 +267,15 @@ func file_umg_v1_options_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_umg_v1_options_proto_rawDesc), len(file_umg_v1_options_proto_rawDesc)),
-			NumEnums:      1,
+			NumEnums:      2,
 			NumMessages:   0,
-			NumExtensions: 0,
+			NumExtensions: 1,
 			NumServices:   0,
 		},
 		GoTypes:           file_umg_v1_options_proto_goTypes,
 		DependencyIndexes: file_umg_v1_options_proto_depIdxs,
 		EnumInfos:         file_umg_v1_options_proto_enumTypes,
+		ExtensionInfos:    file_umg_v1_options_proto_extTypes,
 	}.Build()
 	File_umg_v1_options_proto = out.File
 	file_umg_v1_options_proto_goTypes = nil
