@@ -119,6 +119,21 @@ async def make_external_task(gate: Gate) -> str:
     return external_id
 
 
+async def make_account(gate: Gate, kind: "pb.AccountKind.ValueType") -> str:
+    """Return the id of a new organisation or project."""
+    stub: rpc.AccountServiceAsyncStub = rpc.AccountServiceStub(gate.channel)  # type: ignore[assignment]
+    request = pb.CreateAccountRequest(kind=kind, settings=pb.AccountSettings(name=secrets.token_hex(8)))
+    return (await stub.CreateAccount(request, metadata=[*gate.headers(OWNER).items()])).account.account_id
+
+
+async def make_user(gate: Gate) -> str:
+    """Return the id of a new person."""
+    stub: rpc.UserServiceAsyncStub = rpc.UserServiceStub(gate.channel)  # type: ignore[assignment]
+    settings = pb.UserSettings(name="Ada", email=f"{secrets.token_hex(8)}@example.com")
+    request = pb.CreateUserRequest(kind=pb.USER_KIND_PERSON, settings=settings)
+    return (await stub.CreateUser(request, metadata=[*gate.headers(OWNER).items()])).user.user_id
+
+
 async def receiver_name(gate: Gate) -> str:
     return "ops"
 
@@ -132,6 +147,11 @@ TASK, EXTERNAL_TASK = Owned(make_task), Owned(make_external_task)
 RESPONSE, RECORD = Owned(make_response), Owned(make_record)
 THREAD = Owned(make_thread, reason="THREAD_NOT_FOUND")
 KEY = Owned(make_key, status=403, reason="PERMISSION_DENIED")
+ORGANIZATION, PROJECT = (
+    Owned(partial(make_account, kind=kind), status=403, reason="PERMISSION_DENIED")
+    for kind in (pb.ACCOUNT_KIND_ORGANIZATION, pb.ACCOUNT_KIND_PROJECT)
+)
+USER = Owned(make_user, status=403, reason="PERMISSION_DENIED")
 ALERT_RECEIVER = Owned(receiver_name, status=403, reason="PERMISSION_DENIED")
 OBJECTS: Mapping[Shape, Owned] = {
     Shape.GET_RESPONSE: RESPONSE,
@@ -144,11 +164,24 @@ OBJECTS: Mapping[Shape, Owned] = {
     Shape.ROTATE_KEY: KEY,
     Shape.REVOKE_KEY: KEY,
     Shape.GET_USAGE: KEY,
+    Shape.GET_ORGANIZATION: ORGANIZATION,
+    Shape.UPDATE_ORGANIZATION: ORGANIZATION,
+    Shape.CLOSE_ORGANIZATION: ORGANIZATION,
+    Shape.OPEN_ORGANIZATION: ORGANIZATION,
+    Shape.GET_PROJECT: PROJECT,
+    Shape.UPDATE_PROJECT: PROJECT,
+    Shape.CLOSE_PROJECT: PROJECT,
+    Shape.OPEN_PROJECT: PROJECT,
+    Shape.GET_USER: USER,
+    Shape.UPDATE_USER: USER,
     Shape.TEST_ALERT_RECEIVER: ALERT_RECEIVER,
 }
 """Objects that the paths of the shapes name. A keyed route with a parameter other than the model needs a row."""
 BODIES_OF_SHAPES: Mapping[Shape, Mapping[str, Any]] = {
     Shape.UPDATE_KEY: {"settings": {"owner": "a team"}},
+    Shape.UPDATE_ORGANIZATION: {"settings": {"requests_per_minute": 9}},
+    Shape.UPDATE_PROJECT: {"settings": {"requests_per_minute": 9}},
+    Shape.UPDATE_USER: {"settings": {"name": "Grace"}},
     Shape.REMIX_VIDEO: {"prompt": "at night"},
 }
 """Bodies that are not empty."""
@@ -167,6 +200,12 @@ OBJECT_FIELDS: Mapping[str, Owned | str] = {
     "conversation_id": AT_A_PROVIDER,
     "prompt_template.prompt_id": AT_A_PROVIDER,
     "token": "the credential of a link, which needs no key; tests/unit/e2e/test_files.py has it",
+    "account_id": PROJECT,
+    "organization_id": ORGANIZATION,
+    "settings.organization_id": ORGANIZATION,
+    "settings.project_id": PROJECT,
+    "user_id": USER,
+    "settings.user_id": USER,
     "CountTokens.thread.previous_response_id": "a request with a thread is not counted",
 }
 """Objects that fields of requests name, or the reason for which a field is not tested here. Each field of a served
