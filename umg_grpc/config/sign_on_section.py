@@ -1,14 +1,16 @@
 """Section `sign_on` of the config file: issuers whose users sign on, and whose tokens are credentials of callers."""
 
 import re
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 from urllib.parse import urlsplit
 
 import msgspec
 
 from umg_grpc.config.file_sections import ConfigEntry, Limit, Seconds
 from umg_grpc.config.network_addresses import Address
-from umg_grpc.config.yaml_document import Path, YamlDocument
+
+if TYPE_CHECKING:
+    from umg_grpc.config.yaml_document import Path, YamlDocument
 
 ISSUER_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 MIN_SESSION_SECONDS = 60
@@ -102,7 +104,7 @@ class SignOn(ConfigEntry, frozen=True):
     sessions: Sessions = Sessions()
 
 
-def check_sign_on(document: YamlDocument, section: SignOn) -> None:
+def check_sign_on(document: "YamlDocument", section: SignOn) -> None:
     """Report values of the section that no type can check."""
     sessions = section.sessions
     if sessions.idle > sessions.absolute:
@@ -121,7 +123,7 @@ def check_sign_on(document: YamlDocument, section: SignOn) -> None:
         _check_issuer(document, path, issuer)
 
 
-def _check_issuer(document: YamlDocument, path: Path, issuer: Issuer) -> None:
+def _check_issuer(document: "YamlDocument", path: "Path", issuer: Issuer) -> None:
     if not _is_issuer_url(issuer.issuer):
         expected = "expected https://HOST without a query, as tokens state it; http:// only with a loopback host"
         document.problem((*path, "issuer"), expected)
