@@ -81,11 +81,12 @@ def webhook_key(secret: str) -> bytes:
 
 
 def _receiver(document: YamlDocument, path: Path, value: object, directory: PurePath) -> AlertReceiver | None:
-    if not isinstance(value, dict) or value.get("kind") not in RECEIVER_KINDS:
+    kind = value.get("kind") if isinstance(value, dict) else None
+    if not isinstance(value, dict) or not isinstance(kind, str) or kind not in RECEIVER_KINDS:
         document.problem(path, f"expected a mapping with `kind`, {any_of(tuple(RECEIVER_KINDS))}")
         return None
     rest = {key: each for key, each in value.items() if key != "kind"}
-    receiver = read_entry(document, path, rest, RECEIVER_KINDS[str(value["kind"])])
+    receiver = read_entry(document, path, rest, RECEIVER_KINDS[kind])
     match receiver:
         case WebhookReceiver():
             _check_url(document, (*path, "url"), receiver.url)

@@ -126,10 +126,10 @@ def guards(
     names = set[str]()
     for position, value in enumerate(written):
         path: Path = ("guards", position)
-        if not isinstance(value, dict) or value.get("kind") not in GUARD_KINDS:
+        kind = value.get("kind") if isinstance(value, dict) else None
+        if not isinstance(value, dict) or not isinstance(kind, str) or kind not in GUARD_KINDS:
             document.problem(path, f"expected a mapping with `kind`, {any_of(tuple(GUARD_KINDS))}")
             continue
-        kind = str(value["kind"])
         rest = {key: each for key, each in value.items() if key != "kind"}
         if (entry := read_entry(document, path, rest, GUARD_KINDS[kind])) is None:
             continue

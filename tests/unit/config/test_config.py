@@ -939,6 +939,16 @@ MISTAKES = [
         ),
     ),
     Mistake(
+        "a kind of a guard that is a list",
+        CHANNEL + "guards: [{name: a, kind: [patterns]}]",
+        ("6: guards[0]: expected a mapping with `kind`, one of ",),
+    ),
+    Mistake(
+        "a kind of a receiver that is a list",
+        CHANNEL + "alerts: {receivers: {ops: {kind: [slack], url: http://a}}}",
+        ("6: alerts.receivers.ops: expected a mapping with `kind`, one of webhook, slack, email",),
+    ),
+    Mistake(
         "a short secret", LOCAL + "secret: ${KEY}", ("2: secret: expected text of length >= 16",), {"KEY": "short"}
     ),
     Mistake(
