@@ -159,10 +159,13 @@ class AlertSettings:
     remind_every: int = 86_400
     """Seconds after which a receiver is reminded of a condition that still holds."""
 
-    def receivers_of(self, rule: str) -> tuple[str, ...]:
-        """Return the names of the receivers of a rule's alerts; none for a rule that is not evaluated."""
+    def receivers_of(self, rule: str, threshold: int) -> tuple[str, ...]:
+        """Return the names of the receivers of a rule's alerts, each once; none for a rule or a threshold of budgets
+        that is not evaluated.
+        """
         entry: AlertRuleEntry = getattr(self.rules, rule)
-        return (entry.receivers or tuple(self.receivers)) if entry.enabled else ()
+        is_evaluated = entry.enabled and not (isinstance(entry, BudgetRule) and threshold not in entry.thresholds)
+        return tuple(dict.fromkeys(entry.receivers or self.receivers)) if is_evaluated else ()
 
 
 NO_RECEIVERS = AlertSettings()

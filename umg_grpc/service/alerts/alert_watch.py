@@ -90,7 +90,7 @@ def _deliveries(changes: Sequence[AlertTransition], settings: AlertSettings, now
     for each in changes:
         if each.event is None:
             continue
-        for receiver in settings.receivers_of(each.state.rule):
+        for receiver in settings.receivers_of(each.state.rule, each.state.threshold):
             notification_id = new_notification_id()
             sent = notification(notification_id, each.event, alert_message(each.state), now)
             yield NewDelivery(notification_id, each.state.alert_id, receiver, each.event, sent.SerializeToString())
