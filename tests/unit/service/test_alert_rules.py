@@ -11,10 +11,13 @@ from sqlalchemy import delete, update
 from tests.support.alert_receivers import WebhookServer, webhook_server
 from tests.support.alerts import CHANNELS, AlertProcess, Facts, alert_process
 from tests.support.store_fixtures import Clock
+from umg_grpc.access.budget_sources import BudgetState
 from umg_grpc.base.time_units import micros_of
 from umg_grpc.config import parse
+from umg_grpc.config.alert_settings import BudgetRule
 from umg_grpc.knowledge.model_quirk_definitions import Quirks
 from umg_grpc.routing import Router
+from umg_grpc.service.alerts.alert_findings import budget_findings
 from umg_grpc.service.resilience.circuit_breaker_snapshots import BreakerState, CircuitState
 from umg_grpc.service.resilience.learned_quirks import LearnedQuirk
 from umg_grpc.store import Store
@@ -149,7 +152,7 @@ CONDITIONS = [
         "unpriced_model", unpriced_calls, given_price, "free", "Model `free` has no price and was called 3 times"
     ),
     Condition("healed_refusals", refusal, forgotten_refusal, "main/m", "refused `temperature` for model `m`"),
-    Condition("cached_share", lost_cache, used_cache, "m", "10% was read from the provider's cache"),
+    Condition("cached_share", lost_cache, used_cache, "m", "10 % was read from the provider's cache"),
     Condition("task_dead_letter", dead_letter, removed_letter, "https://caller.example", "1 notification about video"),
 ]
 
@@ -376,6 +379,46 @@ async def test_a_rule_that_is_disabled_later_ends_its_alerts_without_a_notificat
             await process.step()
             assert server.events == [("opened", "budget", 100)]
             assert await process.table.open_alerts() == []
+
+
+async def test_a_threshold_that_is_removed_later_ends_its_alerts_without_a_notification(
+    prepared_store: Store, clock: Clock
+) -> None:
+    async with webhook_server() as server:
+        receivers = f"  receivers:\n{server.config()}"
+        async with alert_process(prepared_store, clock, receivers) as process:
+            facts = Facts(prepared_store, clock)
+            await facts.spend(await facts.key("ci", 100 * CREDIT), 92 * CREDIT)
+            await process.step()
+            changed = parse(f"{CHANNELS}{receivers}  rules: {{budget: {{thresholds: [90]}}}}\n", "test.yaml", {})
+            process.watch.configure(changed.alerts)
+            await process.step()
+            assert server.events == [("opened", "budget", 80), ("opened", "budget", 90)]
+            assert [each.threshold for each in await process.table.open_alerts()] == [90]
+
+
+async def test_a_receiver_that_a_rule_names_twice_is_notified_once(prepared_store: Store, clock: Clock) -> None:
+    async with webhook_server() as server:
+        rules = "  rules: {budget: {receivers: [ops, ops]}}\n"
+        async with alert_process(prepared_store, clock, f"  receivers:\n{server.config()}{rules}") as process:
+            facts = Facts(prepared_store, clock)
+            await facts.spend(await facts.key("ci", CREDIT), CREDIT)
+            await process.step()
+    assert server.events == [("opened", "budget", 100)]
+
+
+@pytest.mark.parametrize(
+    ("spent", "amount", "text"),
+    [
+        (700, 1000, "spent to 70 %: 0.0007 of 0.001 credits"),
+        (336_000, 500_000, "spent to 67 %: 0.336 of 0.50 credits"),
+        (99_999_999, 100 * CREDIT, "spent to 99 %: 99.99 of 100.00 credits"),
+        (1_234_567 * CREDIT, 2 * 10**6 * CREDIT, "spent to 61 %: 1,234,567.00 of 2,000,000.00 credits"),
+    ],
+)
+def test_amounts_of_any_size_are_exact_enough_for_the_percent(spent: int, amount: int, text: str) -> None:
+    state = BudgetState("key", "key_1", "ci", "key_1", "", 0, spent, amount)
+    assert text in next(budget_findings(BudgetRule(), [state])).summary
 
 
 def sent_to(server: WebhookServer) -> list["pb.AlertRule.ValueType"]:

@@ -94,11 +94,10 @@ def error_findings(rule: ErrorShareRule, calls: Iterable[CountedCalls]) -> Itera
         share = each.failed / each.calls if each.calls else 0.0
         if each.calls < rule.least_calls or share < HELD_PART * rule.share:
             continue
-        counted = (
-            f"{each.failed} of {each.calls} calls of model `{each.model}` in the last {rule.minutes} minutes failed"
-        )
+        minutes = "minute" if rule.minutes == 1 else f"{rule.minutes} minutes"
+        counted = f"{each.failed} of {each.calls} calls of model `{each.model}` in the last {minutes} failed"
         details = {"model": each.model, "calls": str(each.calls), "failed": str(each.failed)}
-        summary = f"{counted} ({share:.0%})."
+        summary = f"{counted} ({_percent(share)})."
         yield Finding("error_share", each.model, summary, details, is_reached=share >= rule.share)
 
 
@@ -146,8 +145,8 @@ def cached_findings(
         if each.share >= limit / HELD_PART or not usual.cached:
             continue
         summary = (
-            f"Of the input of model `{each.model}` in the last hour {each.share:.0%} was read from the provider's"
-            f" cache, in the week before {usual.share:.0%}."
+            f"Of the input of model `{each.model}` in the last hour {_percent(each.share)} was read from the provider's"
+            f" cache, in the week before {_percent(usual.share)}."
         )
         details = {
             "model": each.model,
@@ -167,7 +166,18 @@ def dead_letter_findings(given_up: Mapping[str, int]) -> Iterator[Finding]:
 
 
 def _credits(micro_credits: float) -> str:
-    return f"{micro_credits / CREDIT_MICROS:,.2f}"
+    """Return an amount for people, rounded down as percents are. Less than a credit has all its decimals, so that small
+    budgets are not `0.00`.
+    """
+    micros = int(micro_credits)
+    if micros >= CREDIT_MICROS:
+        return f"{micros // 10**4 / 100:,.2f}"
+    decimals = f"{micros:06}".rstrip("0")
+    return f"0.{decimals:0<2}"
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.0f} %"
 
 
 def _names(names: list[str]) -> str:
