@@ -3,15 +3,17 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-import jwt
 import msgspec
 import structlog
 from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
+
+if TYPE_CHECKING:
+    import jwt
 
 METADATA_PATH = "/.well-known/openid-configuration"
 SIGNATURE_ALGORITHMS = frozenset(
@@ -96,10 +98,12 @@ class IssuerKeys:
             raise self._away()
         return self._metadata
 
-    async def key(self, key_id: str | None, algorithm: str) -> jwt.PyJWK:
+    async def key(self, key_id: str | None, algorithm: str) -> "jwt.PyJWK":
         """Return the public key with an id, or the only key of the algorithm for None. Raise UmgError: INVALID_KEY if
         the issuer has no key of this id, UNAVAILABLE if its keys were never read and cannot be.
         """
+        import jwt  # here, as elsewhere: it takes 8 MB with its library of ciphers, and few gateways have issuers
+
         found = self._find(key_id, algorithm)
         if found is None:
             await self._read()

@@ -1,15 +1,15 @@
 """Verification of an issuer's signed tokens (JWT), and the reading of their claims."""
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, TypeAlias
-
-import jwt
-from jwt.types import Options
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from umg_grpc.access.issuer_keys import SIGNATURE_ALGORITHMS, Fetch, IssuerKeys
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config.sign_on_section import Issuer
 from umg_grpc.v1 import pb
+
+if TYPE_CHECKING:
+    from jwt.types import Options
 
 Claims: TypeAlias = Mapping[str, Any]
 """Claims of a verified token, as its issuer wrote them."""
@@ -21,9 +21,13 @@ REQUIRED_CLAIMS = ("iss", "sub", "aud", "exp")
 DISTRIBUTED_CLAIMS = "_claim_names"
 """Claim with the names of the claims that the issuer left out of the token (OpenID Connect Core 1.0, section 5.6.2)."""
 # the library reads the clock of the machine; `_check_times` has that of the gateway
-_CHECKS = Options(
-    require=list(REQUIRED_CLAIMS), enforce_minimum_key_length=True, verify_exp=False, verify_nbf=False, verify_iat=False
-)
+_CHECKS: "Options" = {
+    "require": list(REQUIRED_CLAIMS),
+    "enforce_minimum_key_length": True,
+    "verify_exp": False,
+    "verify_nbf": False,
+    "verify_iat": False,
+}
 
 
 def is_token(secret: str) -> bool:
@@ -33,6 +37,8 @@ def is_token(secret: str) -> bool:
 
 def unverified_issuer(token: str) -> str:
     """Return the issuer that a token names, to find the keys that verify it. Raise UmgError(INVALID_KEY)."""
+    import jwt  # here, as elsewhere: it takes 8 MB with its library of ciphers, and few gateways have issuers
+
     try:
         claims = jwt.decode(token, options={"verify_signature": False})
     except (jwt.InvalidTokenError, ValueError, RecursionError):
@@ -58,6 +64,8 @@ class IssuerTokens:
         """Return the claims of a token for one of the audiences. Raise UmgError: INVALID_KEY, KEY_EXPIRED, UNAVAILABLE
         if the keys of the issuer were never read and cannot be.
         """
+        import jwt
+
         try:
             header = jwt.get_unverified_header(token)
         except (jwt.InvalidTokenError, ValueError, RecursionError):

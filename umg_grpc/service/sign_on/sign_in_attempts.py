@@ -6,11 +6,13 @@ import base64
 import hashlib
 import secrets
 from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import msgspec
-from cryptography.fernet import Fernet, InvalidToken, MultiFernet
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+if TYPE_CHECKING:
+    from cryptography.fernet import MultiFernet
 
 ATTEMPT_SECONDS = 600
 ATTEMPT_PURPOSE = b"umg sign-in attempts"
@@ -48,7 +50,13 @@ class AttemptCodec:
     """Encryption of attempts with a key that is derived from the gateway's secret."""
 
     def __init__(self, secret: str, accepted: Sequence[str] = ()) -> None:
-        self._cipher = MultiFernet([Fernet(_key(each)) for each in (secret, *accepted)])
+        self._secrets = (secret, *accepted)
+
+    @cached_property
+    def _cipher(self) -> "MultiFernet":
+        from cryptography.fernet import Fernet, MultiFernet  # here: it takes 6 MB, and few gateways have issuers
+
+        return MultiFernet([Fernet(_key(each)) for each in self._secrets])
 
     def encode(self, attempt: SignInAttempt) -> str:
         """Return an attempt as a text for a cookie."""
@@ -56,6 +64,8 @@ class AttemptCodec:
 
     def decode(self, text: str) -> SignInAttempt | None:
         """Return the attempt in a text; None for another text, and after `ATTEMPT_SECONDS`."""
+        from cryptography.fernet import InvalidToken
+
         try:
             return msgspec.json.decode(self._cipher.decrypt(text.encode(), ttl=ATTEMPT_SECONDS), type=SignInAttempt)
         except (InvalidToken, msgspec.DecodeError, UnicodeEncodeError):
@@ -63,5 +73,8 @@ class AttemptCodec:
 
 
 def _key(secret: str) -> bytes:
+    from cryptography.hazmat.primitives.hashes import SHA256
+    from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
     derived = HKDF(SHA256(), 32, salt=None, info=ATTEMPT_PURPOSE).derive(secret.encode())
     return base64.urlsafe_b64encode(derived)
