@@ -20,7 +20,7 @@ HTTP, GRPC = "http://127.0.0.1:8080", "127.0.0.1:50051"
 SERVE = "make serve"
 PYTHON_LINE = re.compile(r"^  python .*\n", re.MULTILINE)
 """Line of a start about the build of the interpreter of this machine."""
-LATER = re.compile(r"(?<=^  models  ).*|(?<=sk-umg-)\S{8,}", re.MULTILINE)
+LATER = re.compile(r"(?<=^  models  ).*|(?<=sk-umg-)\S{8,}|(?<=#code=)\S+", re.MULTILINE)
 """Parts of the output that are not shown: the list of models, and secrets."""
 FIRST, LAST = 2, 2
 """Numbers of the events of a stream that are shown, at its begin and at its end."""
