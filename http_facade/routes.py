@@ -43,6 +43,7 @@ class Shape(Enum):
     REVOKE_KEY = auto()
     GET_USAGE = auto()
     LIST_USAGE = auto()
+    LIST_END_USER_USAGE = auto()
     LIST_REQUESTS = auto()
     GET_REQUEST = auto()
     LIST_CHANNELS = auto()
@@ -262,6 +263,7 @@ ROUTE_TABLE = (
             ("POST", "keys/{key_id}/revoke", Shape.REVOKE_KEY),
             ("GET", "keys/{key_id}/usage", Shape.GET_USAGE),
             ("GET", "usage", Shape.LIST_USAGE),
+            ("GET", "usage/end-users", Shape.LIST_END_USER_USAGE),
             ("GET", "requests", Shape.LIST_REQUESTS),
             ("GET", "requests/{request_id:.+}", Shape.GET_REQUEST),
             ("GET", "channels", Shape.LIST_CHANNELS),

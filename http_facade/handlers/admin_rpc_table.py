@@ -60,6 +60,7 @@ ADMIN_METHODS: Mapping[Shape, AdminMethod] = MappingProxyType(
         Shape.REVOKE_KEY: AdminMethod("RevokeKey", pb.RevokeKeyRequest),
         Shape.GET_USAGE: AdminMethod("GetUsage", pb.GetUsageRequest),
         Shape.LIST_USAGE: AdminMethod("ListUsage", pb.ListUsageRequest),
+        Shape.LIST_END_USER_USAGE: AdminMethod("ListEndUserUsage", pb.ListEndUserUsageRequest),
         Shape.LIST_REQUESTS: AdminMethod("ListRequestRecords", pb.ListRequestRecordsRequest),
         Shape.GET_REQUEST: AdminMethod("GetRequestRecord", pb.GetRequestRecordRequest),
         Shape.LIST_CHANNELS: AdminMethod("ListChannels", pb.ListChannelsRequest),

@@ -39,6 +39,7 @@ _ADMIN_SUMMARIES = {
     Shape.REVOKE_KEY: "Revoke a key",
     Shape.GET_USAGE: "Get the usage of a key",
     Shape.LIST_USAGE: "List usage, grouped",
+    Shape.LIST_END_USER_USAGE: "List usage by end user",
     Shape.LIST_REQUESTS: "List the records of requests",
     Shape.GET_REQUEST: "Get the record of a request",
     Shape.LIST_CHANNELS: "List the channels and their states",

@@ -81,6 +81,7 @@ async def list_requests(target: AdminTarget, calls: Calls, limit: int, form: For
             models=calls.models,
             channels=calls.channels,
             agents=calls.agents,
+            end_users=calls.end_users,
             failed_only=failed,
         )
         records = await _records(admin, request, limit)
@@ -97,7 +98,7 @@ def print_records(records: Sequence[pb.RequestRecord], names: Mapping[str, str],
 
 
 def _print_objects(records: Sequence[pb.RequestRecord], form: Form) -> None:
-    columns = [*CSV_COLUMNS, *counts_of(()), "micro_credits", "refused_calls"]
+    columns = [*CSV_COLUMNS, *counts_of(()), "micro_credits", "refused_calls", "end_user"]
     print_objects(map(_csv_row if form is Form.CSV else to_json, records), columns, form)
 
 
@@ -156,6 +157,8 @@ def _lines(record: pb.RequestRecord, key: str) -> Iterator[tuple[str, str]]:
     yield "method", record.method or "none: the HTTP server refused the call"
     yield "face", record.face
     yield "agent", record.agent or "unknown"
+    if record.end_user:
+        yield "end user", _printable(record.end_user)
     yield "operation", OPERATION_NAMES.get(record.operation, "none")
     yield "model", record.model
     if record.task_id:
@@ -207,8 +210,8 @@ def _table_row(record: pb.RequestRecord, names: Mapping[str, str]) -> tuple[str,
 def _csv_row(record: pb.RequestRecord) -> dict[str, object]:
     members = {**to_json(record), "attempts": len(record.attempts)}
     known = {name: members[name] for name in CSV_COLUMNS}
-    sums = {"micro_credits": record.micro_credits, "refused_calls": record.refused_calls}
-    return {**known, **counts_of(record.quantities), **sums}
+    names = ("micro_credits", "refused_calls", "end_user")
+    return {**known, **counts_of(record.quantities), **{name: members[name] for name in names}}
 
 
 def attempt_row(record: pb.RequestRecord, attempt: pb.RequestAttempt) -> tuple[str, ...]:

@@ -60,7 +60,7 @@ OTHER_COUNTS = tuple(name for name in UNIT_NAMES.values() if not name.endswith("
 
 @dataclass(frozen=True)
 class Calls:
-    """Selection of past calls by time, API keys, models, channels and agents; an empty list selects all."""
+    """Selection of past calls by time, API keys, models, channels, agents and end users; an empty list selects all."""
 
     since: datetime
     until: datetime | None = None
@@ -69,6 +69,7 @@ class Calls:
     models: Sequence[str] = ()
     channels: Sequence[str] = ()
     agents: Sequence[str] = ()
+    end_users: Sequence[str] = ()
 
     async def key_ids(self, admin: AdminClient) -> list[str]:
         """Return the ids of the selected keys. Raise UmgError or CommandError for an unknown key."""

@@ -1,5 +1,6 @@
 """Commands `umg usage` and `umg requests` and their flags. The docstrings of the functions are the help texts."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,6 +20,7 @@ KeysFlag = Annotated[str, typer.Option("--key", metavar="KEY,..", help="Only the
 ModelsFlag = Annotated[str, typer.Option("--model", metavar="MODEL,..", help="Only these models.")]
 ChannelsFlag = Annotated[str, typer.Option("--channel", metavar="NAME,..", help="Only these channels.")]
 AgentsFlag = Annotated[str, typer.Option("--agent", metavar="NAME,..", help="Only calls of these programs.")]
+EndUsersFlag = Annotated[str, typer.Option("--end-user", metavar="ID,..", help="Only calls for these end users.")]
 FormatFlag = Annotated[
     str, typer.Option("--format", metavar="NAME", help="table, json, jsonl (an object on each line) or csv.")
 ]
@@ -35,7 +37,7 @@ def usage(
         str,
         typer.Option(
             metavar="NAME,..",
-            help="Groups: key, model, channel, agent, operation, and one of minute, hour, day, month.",
+            help="Groups: key, model, channel, agent, operation, and one of minute, hour, day, month; or end-user.",
         ),
     ] = "day,key,model",
     key: KeysFlag = "",
@@ -49,14 +51,21 @@ def usage(
     form: Form,
     target: AdminTarget,
 ) -> None:
-    """Print the calls, tokens and cost of the past, by time, key, model, channel, agent or operation."""
+    """Print the calls, tokens and cost of the past, by time, key, model, channel, agent, operation or end user."""
     from umg_grpc.cli import usage_command_actions as commands
+    from umg_grpc.cli.end_user_tables import END_USER_DIMENSION, end_users
 
     groups = tuple(dict.fromkeys(names(by)))
-    if set(groups) - set(commands.DIMENSION_NAMES) or len(set(groups) & set(commands.TIME_BUCKETS)) > 1:
-        message = f"expected names of {', '.join(commands.DIMENSION_NAMES)}, of the first four at most one"
-        raise typer.BadParameter(message, param_hint="--by")
     calls = _calls(since, until, key, model, channel, agent)
+    if groups == (END_USER_DIMENSION,):
+        if model or channel or agent or chart:
+            raise typer.BadParameter("end users are counted by day and key alone", param_hint="--by")
+        run_async(end_users(target, calls, _form(form, printed)))
+        return
+    if set(groups) - set(commands.DIMENSION_NAMES) or len(set(groups) & set(commands.TIME_BUCKETS)) > 1:
+        known = ", ".join(commands.DIMENSION_NAMES)
+        message = f"expected names of {known}, of the first four at most one, or {END_USER_DIMENSION} alone"
+        raise typer.BadParameter(message, param_hint="--by")
     run_async(commands.usage(target, groups, calls, _form(form, printed), chart=chart))
 
 
@@ -71,6 +80,7 @@ def list_requests(
     model: ModelsFlag = "",
     channel: ChannelsFlag = "",
     agent: AgentsFlag = "",
+    end_user: EndUsersFlag = "",
     failed: Annotated[bool, typer.Option("--failed", help="Only failed calls.")] = False,
     limit: Annotated[int, typer.Option(min=1, help="Most records.")] = 50,
     printed: FormatFlag = "table",
@@ -80,7 +90,7 @@ def list_requests(
     """Print the records of calls, newest first."""
     from umg_grpc.cli import request_record_tables as commands
 
-    calls = _calls(since, until, key, model, channel, agent)
+    calls = replace(_calls(since, until, key, model, channel, agent), end_users=names(end_user))
     run_async(commands.list_requests(target, calls, limit, _form(form, printed), failed=failed))
 
 

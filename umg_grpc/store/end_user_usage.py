@@ -9,8 +9,9 @@ from typing import Any, NamedTuple, TypeAlias
 from sqlalchemy import delete, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from umg_grpc.store.database import Store
+from umg_grpc.store.database import Store, repeated
 from umg_grpc.store.insert_statements import rows_of
+from umg_grpc.store.key_selection import EVERY_KEY, KeySelection
 from umg_grpc.store.row_upserts import batches
 from umg_grpc.store.usage_tables import DAY_BUCKET, END_USER_DAYS
 from umg_grpc.store.usage_tables import END_USER_SUMS as SUMS
@@ -36,6 +37,17 @@ class EndUserCall(NamedTuple):
     end_user: str
     key_id: str
     amounts: Amounts
+
+
+class EndUserFilter(NamedTuple):
+    """Days and keys whose calls count."""
+
+    since: int
+    until: int
+    """The days begin from `since` to before `until`, in microseconds since 1970."""
+    key_ids: Collection[str] = ()
+    """Empty for all keys."""
+    keys: KeySelection = EVERY_KEY
 
 
 class EndUserSum(NamedTuple):
@@ -99,16 +111,22 @@ def _upsert(dialect: str, rows: Sequence[Row]) -> tuple[str, tuple[object, ...]]
     return f"{insert} {_ON_CONFLICT}", parameters
 
 
-async def end_user_sums(
-    session: AsyncSession, since: int, until: int, keys: Collection[str], offset: int, limit: int
-) -> list[EndUserSum]:
-    """Return the usage of end users in the days that begin from `since` to before `until` (microseconds since 1970),
-    the highest cost first. `keys`: ids of the keys that count, empty for all. `offset`: users before the first one.
-    """
-    sums = [func.sum(_COLUMNS[name]) for name in SUMS]
-    query = select(_COLUMNS.end_user, *sums).where(_COLUMNS.start_micros >= since, _COLUMNS.start_micros < until)
-    if keys:
-        query = query.where(_COLUMNS.key_id.in_(keys))
-    query = query.group_by(_COLUMNS.end_user).order_by(sums[-1].desc(), sums[0].desc(), _COLUMNS.end_user)
-    rows = await session.execute(query.offset(offset).limit(limit))
-    return [EndUserSum(row[0], *map(int, row[1:])) for row in rows]
+class EndUserUsage:
+    """Reader of the usage of end users."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    @repeated
+    async def sums(self, calls: EndUserFilter, offset: int, limit: int) -> list[EndUserSum]:
+        """Return the usage of end users, the highest cost first. `offset`: users before the first one."""
+        totals = [func.sum(_COLUMNS[name]) for name in SUMS]
+        query = select(_COLUMNS.end_user, *totals).group_by(_COLUMNS.end_user)
+        query = query.where(_COLUMNS.start_micros >= calls.since, _COLUMNS.start_micros < calls.until)
+        if calls.key_ids:
+            query = query.where(_COLUMNS.key_id.in_(calls.key_ids))
+        if not calls.keys.is_everything:
+            query = query.where(calls.keys.selects(_COLUMNS.key_id))
+        query = query.order_by(totals[-1].desc(), totals[0].desc(), _COLUMNS.end_user).offset(offset).limit(limit)
+        async with self._store.read() as session:
+            return [EndUserSum(row[0], *map(int, row[1:])) for row in await session.execute(query)]

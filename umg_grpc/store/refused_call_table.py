@@ -47,6 +47,8 @@ class RefusedCalls:
     @repeated
     async def page(self, calls: CallFilter, after: Position | None, size: int) -> list[RefusedCall]:
         """Return up to `size` selected records, newest first. `after`: last record of the previous page, or None."""
+        if calls.only.get("end_user"):  # the record of a refused call has none
+            return []
         query = select(_TABLE).where(*conditions_of(calls, _TABLE))
         if after is not None:
             query = query.where(tuple_(_TABLE.c.start_micros, _TABLE.c.record_id) < tuple_(*after))

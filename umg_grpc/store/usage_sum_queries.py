@@ -49,6 +49,8 @@ DIMENSION_COLUMNS: Mapping[str, str] = MappingProxyType(
     {"key": "key_id", "model": "model", "operation": "operation", "channel": "channel", "agent": "agent"}
 )
 """Name of a dimension, by which usage can be grouped and selected -> column."""
+FILTER_COLUMNS: Mapping[str, str] = MappingProxyType({**DIMENSION_COLUMNS, "end_user": "end_user"})
+"""Name of a property, by which calls can be selected -> column."""
 KEY_DIMENSIONS = ("project", "owner", "tag")
 """Dimensions that are properties of the key, found in the table of keys."""
 ALL_DIMENSIONS = (*DIMENSION_COLUMNS, *KEY_DIMENSIONS)
@@ -72,7 +74,7 @@ class CallFilter:
     """Earliest time of arrival of the selected calls, inclusive."""
     until: datetime | None = None
     only: Mapping[str, Collection[str]] = field(default_factory=dict)
-    """Name in `DIMENSION_COLUMNS` -> selected values; an empty collection selects all values."""
+    """Name in `FILTER_COLUMNS` -> selected values; an empty collection selects all values."""
     failed: bool = False
     """Whether only failed calls are selected."""
     keys: KeySelection = EVERY_KEY
@@ -209,7 +211,7 @@ async def _windows(
         since = max(since, int(after[0]))
     current, *earlier = await tables_of_records(session)
     filters = [name for name, values in calls.only.items() if values]
-    needed = {DIMENSION_COLUMNS[name] for name in (*by, *filters) if name in DIMENSION_COLUMNS}
+    needed = {FILTER_COLUMNS[name] for name in (*by, *filters) if name in FILTER_COLUMNS}
     if not calls.keys.is_everything or not set(by).isdisjoint(KEY_DIMENSIONS):
         needed.add(_KEY_COLUMN)
     usable = (
@@ -283,7 +285,7 @@ def _sums_of(part: _Part, by: Sequence[str], calls: CallFilter, after: Group, di
 
 def _selected(calls: CallFilter, table: FromClause) -> list[ColumnElement[bool]]:
     found = [] if calls.keys.is_everything else [calls.keys.selects(table.c[_KEY_COLUMN])]
-    return [*found, *(table.c[DIMENSION_COLUMNS[name]].in_(values) for name, values in calls.only.items() if values)]
+    return [*found, *(table.c[FILTER_COLUMNS[name]].in_(values) for name, values in calls.only.items() if values)]
 
 
 def _keys(calls: CallFilter) -> FromClause:

@@ -84,6 +84,7 @@ CALLS = (
     Call("/admin/v1/keys/{key_id}", method="get", parameters=(("key_id", "self"),)),
     Call("/admin/v1/keys/{key_id}/usage", method="get", parameters=(("key_id", "self"),)),
     Call("/admin/v1/usage", method="get"),
+    Call("/admin/v1/usage/end-users", method="get"),
     Call("/admin/v1/requests", method="get"),
     Call("/admin/v1/channels", method="get"),
     Call("/admin/v1/alerts", method="get"),

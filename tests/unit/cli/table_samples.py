@@ -10,6 +10,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from umg_grpc.cli.account_tables import print_accounts, print_events, print_users
 from umg_grpc.cli.alert_command_actions import print_alerts
 from umg_grpc.cli.doctor_command import Check, CheckState, print_checks
+from umg_grpc.cli.end_user_tables import print_end_users
 from umg_grpc.cli.key_tables import print_key, print_keys
 from umg_grpc.cli.live_check import print_results
 from umg_grpc.cli.model_list_command import print_models, print_routes
@@ -144,6 +145,7 @@ def records() -> list[pb.RequestRecord]:
         duration=duration(20_304.1),
         status="OK",
         channel="south",
+        end_user="customer-1042",
         quantities=[
             pb.Quantity(unit=pb.BILLABLE_UNIT_INPUT_TOKEN, count=182_340),
             pb.Quantity(unit=pb.BILLABLE_UNIT_OUTPUT_TOKEN, count=911),
@@ -172,6 +174,14 @@ def usage(form: Form) -> None:
         for key, model, requests, failed in totals
     ]
     print_usage(["day", "key", "model"], rows, {KEY_IDS[1]: "batch of ann@north.example"}, form, has_bars=False)
+
+
+def end_users() -> list[pb.EndUserUsage]:
+    ada = pb.EndUserUsage(
+        end_user="ada@north.example", request_count=311, failed_request_count=2, micro_credits=9_100_000
+    )
+    others = pb.EndUserUsage(request_count=12_043, input_tokens=9_123_456, output_tokens=88_000, micro_credits=1_500)
+    return [ada, pb.EndUserUsage(end_user="=HYPERLINK(1)", request_count=1, micro_credits=2_000), others]
 
 
 def usage_of_days(form: Form) -> None:
@@ -370,6 +380,7 @@ TABLE_SAMPLES = [
     TableSample("key", "keys show", lambda form: print_key(keys()[1], form)),
     TableSample("usage", "usage", usage),
     TableSample("usage_of_days", "usage", usage_of_days),
+    TableSample("usage_of_end_users", "usage", lambda form: print_end_users(end_users(), form)),
     TableSample("requests", "requests list", lambda form: print_records(records(), {KEY_IDS[0]: "bootstrap"}, form)),
     TableSample("request", "requests show", lambda form: print_record(records()[0], KEY_IDS[1], form)),
     TableSample("refused_request", "requests show", lambda form: print_record(records()[2], "none", form)),

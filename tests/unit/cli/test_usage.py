@@ -43,6 +43,7 @@ class Source:
 
 async def call(gateway: Running, request_id: str, model: str, text: str) -> None:
     body = {"model": model, "messages": [{"role": "user", "content": text}], "stream": request_id == "two"}
+    body["user"] = f"user-{model}"
     headers = {**gateway.headers, "x-request-id": request_id}
     async with (
         aiohttp.ClientSession() as session,
@@ -125,6 +126,28 @@ async def test_usage_is_selected_by_time_key_model_and_channel(source: Source) -
     assert row["hour"].endswith(":00Z")
     assert outputs[1] == ""
     assert (outputs[2][0], "there is no such key" in outputs[2][2]) == (1, True)
+
+
+async def test_usage_and_records_of_end_users_are_printed(source: Source) -> None:
+    outputs = await asyncio.gather(
+        source.output("usage", "--by", "end-user", "--format", "jsonl"),
+        source.output("usage", "--by", "end-user"),
+        source.output("requests", "list", "--end-user", "user-famX-4,nobody", "--format", "jsonl"),
+        source.output("requests", "show", "two"),
+        source.run("usage", "--by", "end-user,day"),
+        source.run("usage", "--by", "end-user", "--model", "famX-4"),
+    )
+    mini, failed = map(json.loads, outputs[0].splitlines())
+    assert (mini["end_user"], mini["requests"], mini["failed"]) == ("user-famO-5-mini", 2, 0)
+    assert mini["micro_credits"] == mini["input_tokens"] * 1000 + mini["output_tokens"] * 2000
+    assert (failed["end_user"], failed["requests"], failed["failed"]) == ("user-famX-4", 1, 1)
+    heading, first, _, total = (line.split() for line in outputs[1].splitlines())
+    assert heading == ["end", "user", "requests", "failed", "input", "output", "credits"]
+    assert (first[:2], total[:3]) == (["user-famO-5-mini", "2"], ["total", "3", "1"])
+    [row] = map(json.loads, outputs[2].splitlines())
+    assert (row["request_id"], row["end_user"]) == ("three", "user-famX-4")
+    assert fields(outputs[3])["end user"] == "user-famO-5-mini"
+    assert [(code, "--by" in err) for code, _, err in outputs[4:]] == [(2, True)] * 2
 
 
 def fields(out: str) -> dict[str, str]:

@@ -66,6 +66,7 @@ SHAPES: Mapping[Shape, str] = {
     Shape.REVOKE_KEY: ADMIN_SCOPE,
     Shape.GET_USAGE: ADMIN_SCOPE,
     Shape.LIST_USAGE: ADMIN_SCOPE,
+    Shape.LIST_END_USER_USAGE: ADMIN_SCOPE,
     Shape.LIST_REQUESTS: ADMIN_SCOPE,
     Shape.GET_REQUEST: ADMIN_SCOPE,
     Shape.LIST_CHANNELS: ADMIN_SCOPE,
@@ -115,11 +116,13 @@ SERVICES = {
     "umg.v1.AuditService": {ADMIN_SCOPE},
 }
 """Scopes of which a key needs one for the methods of a service."""
-OWN = {"GetUsage", "GetRequestRecord", "ListKeys", "ListUsage", "ListRequestRecords", "RotateKey"}
+OWN = {"GetUsage", "GetRequestRecord", "ListKeys", "ListUsage", "ListEndUserUsage", "ListRequestRecords", "RotateKey"}
 """Methods that every key may call for itself; lists contain its own objects."""
 OF_OBJECTS = {"GetVideoTask", "ListVideoTasks", "RemixVideoTask"}
 """Methods whose `model` is a condition on tasks of the caller, and not the model of the call."""
-OWN_SHAPES = {Shape.GET_REQUEST, Shape.LIST_KEYS, Shape.LIST_USAGE, Shape.LIST_REQUESTS}
+OWN_SHAPES = {
+    *(Shape.GET_REQUEST, Shape.LIST_KEYS, Shape.LIST_USAGE, Shape.LIST_END_USER_USAGE, Shape.LIST_REQUESTS),
+}
 """Shapes of routes that every key may call for its own calls; the route of a key names another one here."""
 SIGNED = {"umg.v1.FileService.GetFile", "umg.v1.FileService.DownloadFile", "umg.v1.VideoService.ReceiveVideoCallback"}
 """Methods whose requests have a signature, and whose callers need no key."""

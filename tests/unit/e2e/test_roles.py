@@ -91,6 +91,7 @@ CASES = [
     Case("RevokeKey", lambda on, _: pb.RevokeKeyRequest(key_id=on.key), "+++---", "++0---", "+00---"),
     Case("GetUsage", lambda on, _: pb.GetUsageRequest(key_id=on.key), "++++++", "++0++-", "+0000-"),
     Case("ListUsage", lambda *_: pb.ListUsageRequest(group_by=[pb.USAGE_DIMENSION_MODEL]), "++++++"),
+    Case("ListEndUserUsage", lambda *_: pb.ListEndUserUsageRequest(), "++++++"),
     Case("GetRequestRecord", lambda on, _: pb.GetRequestRecordRequest(request_id=on.request_id), "++++0+", "++0+00", "+00000"),
     Case("ListRequestRecords", lambda *_: pb.ListRequestRecordsRequest(), "++++++"),
     Case("ListChannels", lambda *_: pb.ListChannelsRequest(), "++-++-"),
@@ -142,6 +143,7 @@ class World:
             request_id=request_id(key),
             key_id=key.key_id,
             start_micros=micros_of(datetime.now(UTC)),
+            end_user=f"of {key.key_id}",
         )
         await UsageRecords(store).insert(lines(made))
         return key, secret
@@ -241,6 +243,7 @@ async def test_lists_contain_nothing_of_another_project(world: World, role: str)
     everything: list[Message] = [
         pb.ListKeysRequest(page_size=1000, include_ended=True),
         pb.ListUsageRequest(group_by=[pb.USAGE_DIMENSION_KEY, pb.USAGE_DIMENSION_PROJECT]),
+        pb.ListEndUserUsageRequest(),
         pb.ListRequestRecordsRequest(page_size=1000),
         pb.ListAccountsRequest(include_closed=True),
         pb.ListUsersRequest(include_disabled=True),
@@ -267,6 +270,18 @@ async def test_a_member_sees_the_totals_of_its_project_and_its_own_keys_alone(wo
     assert own.key_id in keys
     assert colleague.key_id not in keys
     assert totals.entries[0].request_count > sum(entry.request_count for entry in by_key.entries)
+
+
+async def test_a_member_sees_the_end_users_of_its_own_keys_alone(world: World) -> None:
+    colleague, _ = await world.key("mine")
+    own, of_member = await world.key("mine", "member")
+    holder, of_holder = await world.key("mine")
+    _, of_admin = await world.key("mine", "admin")
+    shown = [f"of {key.key_id}" for key in (colleague, own, holder)]
+    for secret, expected in ((of_admin, shown), (of_member, shown[1:2]), (of_holder, shown[2:])):
+        _, response = await world.call("grpc", pb.ListEndUserUsageRequest(page_size=10_000), secret)
+        assert isinstance(response, pb.ListEndUserUsageResponse)
+        assert [each for each in shown if each in {entry.end_user for entry in response.entries}] == expected
 
 
 async def test_a_viewer_and_billing_see_a_part_of_users_keys_and_channels(world: World) -> None:

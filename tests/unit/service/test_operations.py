@@ -47,7 +47,7 @@ SERVED = {
     "umg.v1.ImageService.GenerateImage",
     "umg.v1.ImageService.StreamGenerateImage",
     *(f"umg.v1.AdminService.{name}Key" for name in ("Create", "Get", "Update", "Rotate", "Revoke")),
-    *(f"umg.v1.AdminService.List{names}" for names in ("Keys", "Usage", "RequestRecords", "Channels")),
+    *(f"umg.v1.AdminService.List{names}" for names in ("Keys", "Usage", "EndUserUsage", "RequestRecords", "Channels")),
     *("umg.v1.AlertService.ListAlerts", "umg.v1.AlertService.TestAlertReceiver"),
     "umg.v1.AdminService.GetUsage",
     "umg.v1.AdminService.GetRequestRecord",

@@ -8,7 +8,7 @@ import pytest
 from tests.support.databases import Database
 from umg_grpc.base.time_units import micros_of
 from umg_grpc.store import Store, open_store
-from umg_grpc.store.end_user_usage import KEPT_USERS, EndUserSum, end_user_sums, sweep_end_users
+from umg_grpc.store.end_user_usage import KEPT_USERS, EndUserFilter, EndUserSum, EndUserUsage, sweep_end_users
 from umg_grpc.store.usage_record_table import UsageRecord, UsageRecords, encode_record
 
 DAY = datetime(2026, 5, 4, tzinfo=UTC)
@@ -39,8 +39,7 @@ def record(number: int, end_user: str, cost: int, *, day: datetime = DAY, **fiel
 
 
 async def sums(store: Store, since: datetime = DAY, until: datetime = NEXT, *keys: str) -> list[EndUserSum]:
-    async with store.read() as session:
-        return await end_user_sums(session, micros_of(since), micros_of(until), keys, 0, 2000)
+    return await EndUserUsage(store).sums(EndUserFilter(micros_of(since), micros_of(until), keys), 0, 2000)
 
 
 async def test_calls_of_end_users_are_added_up_by_day(store: Store) -> None:

@@ -54,6 +54,11 @@ class Administration:
     async def ListUsage(self, request: pb.ListUsageRequest, context: Context) -> pb.ListUsageResponse:
         return await self._calls.run(request, context, self._reports.usage)
 
+    async def ListEndUserUsage(
+        self, request: pb.ListEndUserUsageRequest, context: Context
+    ) -> pb.ListEndUserUsageResponse:
+        return await self._calls.run(request, context, self._reports.end_user_usage)
+
     async def GetRequestRecord(
         self, request: pb.GetRequestRecordRequest, context: Context
     ) -> pb.GetRequestRecordResponse:

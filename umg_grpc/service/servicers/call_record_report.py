@@ -127,6 +127,7 @@ def _message(each: RefusedCall, reader: Reader) -> pb.RequestRecord:
         guard_decisions=details.guards,
         guard_annotations=details.guard_notes if reader.sees_details else {},
         refused_calls=each.calls,
+        end_user=record.end_user,
     )
     if details.first_output_micros is not None:
         message.first_byte_duration.CopyFrom(_duration(details.first_output_micros))

@@ -12,7 +12,9 @@ from umg_grpc.store import Store
 from umg_grpc.store.key_selection import KeySelection
 from umg_grpc.v1 import pb
 
-Filtered: TypeAlias = pb.ListKeysRequest | pb.ListUsageRequest | pb.ListRequestRecordsRequest
+Filtered: TypeAlias = (
+    pb.ListKeysRequest | pb.ListUsageRequest | pb.ListEndUserUsageRequest | pb.ListRequestRecordsRequest
+)
 PRIVATE_DIMENSIONS = frozenset({pb.USAGE_DIMENSION_KEY, pb.USAGE_DIMENSION_OWNER, pb.USAGE_DIMENSION_TAG})
 """Dimensions that divide the totals of a project into those of keys."""
 

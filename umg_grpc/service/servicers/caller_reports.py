@@ -7,9 +7,11 @@ from umg_grpc.access.role_permissions import Extent
 from umg_grpc.service.pipeline.call_state import current
 from umg_grpc.service.servicers.call_record_report import Reader, RequestReport
 from umg_grpc.service.servicers.caller_references import CallerReferences
+from umg_grpc.service.servicers.end_user_report import EndUserReport
 from umg_grpc.service.servicers.key_administration import KeyAdministration
 from umg_grpc.service.servicers.usage_report import UsageReport
 from umg_grpc.store import Store
+from umg_grpc.store.end_user_usage import EndUserUsage
 from umg_grpc.store.key_selection import KeySelection
 from umg_grpc.store.refused_call_table import RefusedCalls
 from umg_grpc.store.usage_record_table import UsageRecords
@@ -30,6 +32,7 @@ class CallerReports:
     def __init__(self, store: Store, channels: ChannelList, keys: KeyAdministration) -> None:
         self._channels, self._keys, self._references = channels, keys, CallerReferences(store)
         self._usage = UsageReport(UsageRecords(store), store.clock)
+        self._end_users = EndUserReport(EndUserUsage(store), store.clock)
         self._records = RequestReport(UsageRecords(store), RefusedCalls(store), store.clock)
 
     async def usage_of_key(self, request: pb.GetUsageRequest, authority: Authority) -> pb.GetUsageResponse:
@@ -41,6 +44,13 @@ class CallerReports:
         """Return one page of sums of usage."""
         keys = await self._references.keys(request, authority, pb.PERMISSION_USAGE_READ)
         return await self._usage.list(request, keys)
+
+    async def end_user_usage(
+        self, request: pb.ListEndUserUsageRequest, authority: Authority
+    ) -> pb.ListEndUserUsageResponse:
+        """Return one page of the usage of end users."""
+        keys = await self._references.keys(request, authority, pb.PERMISSION_USAGE_READ)
+        return await self._end_users.list(request, keys)
 
     async def record(self, request: pb.GetRequestRecordRequest, authority: Authority) -> pb.GetRequestRecordResponse:
         """Return the record of one call."""

@@ -57,15 +57,23 @@ def unknown_token() -> UmgError:
     )
 
 
-def selected(request: Selection, now: datetime, keys: KeySelection) -> CallFilter:
-    """Return the filter of records that a request describes. `keys`: whose calls are selected. Raise
-    UmgError(INVALID_FIELD) for a start after `now`.
-    """
+def span_of(request: Selection | pb.ListEndUserUsageRequest, now: datetime) -> tuple[datetime, datetime]:
+    """Return start and end of the time span of a request. Raise UmgError(INVALID_FIELD) for a start after `now`."""
     until = utc(request.end_time) if request.HasField("end_time") else now
     since = utc(request.start_time) if request.HasField("start_time") else until - min(DEFAULT_SPAN, until - FIRST_TIME)
     if since > until:
         raise invalid("start_time", "it is in the future; give an earlier one")
+    return since, until
+
+
+def selected(request: Selection, now: datetime, keys: KeySelection) -> CallFilter:
+    """Return the filter of records that a request describes. `keys`: whose calls are selected. Raise
+    UmgError(INVALID_FIELD) for a start after `now`.
+    """
+    since, until = span_of(request, now)
     only = {"key": request.key_ids, "model": request.models, "channel": request.channels, "agent": request.agents}
-    failed = isinstance(request, pb.ListRequestRecordsRequest) and request.failed_only
+    failed = False
+    if isinstance(request, pb.ListRequestRecordsRequest):
+        only, failed = {**only, "end_user": request.end_users}, request.failed_only
     tag = request.tag_name if isinstance(request, pb.ListUsageRequest) else ""
     return CallFilter(since, until, only, failed=failed, keys=keys, tag=tag)

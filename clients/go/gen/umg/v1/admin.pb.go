@@ -989,6 +989,98 @@ func (x *UsageEntry) GetTagValue() string {
 	return ""
 }
 
+// Usage of one end user: a person whose id callers send with their requests (`user`, `safety_identifier`).
+type EndUserUsage struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id that callers send, its first 300 characters. Of each day, the 1000 end users with the highest cost are kept apart;
+	// empty for all others together.
+	EndUser string `protobuf:"bytes,1,opt,name=end_user,json=endUser,proto3" json:"end_user,omitempty"`
+	// Number of calls.
+	RequestCount int64 `protobuf:"varint,2,opt,name=request_count,json=requestCount,proto3" json:"request_count,omitempty"`
+	// Number of failed calls.
+	FailedRequestCount int64 `protobuf:"varint,3,opt,name=failed_request_count,json=failedRequestCount,proto3" json:"failed_request_count,omitempty"`
+	// Input tokens of all kinds, also those of caches.
+	InputTokens int64 `protobuf:"varint,4,opt,name=input_tokens,json=inputTokens,proto3" json:"input_tokens,omitempty"`
+	// Output tokens of all kinds, also those of reasoning.
+	OutputTokens int64 `protobuf:"varint,5,opt,name=output_tokens,json=outputTokens,proto3" json:"output_tokens,omitempty"`
+	// Cost of all units in micro-credits.
+	MicroCredits  int64 `protobuf:"varint,6,opt,name=micro_credits,json=microCredits,proto3" json:"micro_credits,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndUserUsage) Reset() {
+	*x = EndUserUsage{}
+	mi := &file_umg_v1_admin_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndUserUsage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndUserUsage) ProtoMessage() {}
+
+func (x *EndUserUsage) ProtoReflect() protoreflect.Message {
+	mi := &file_umg_v1_admin_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndUserUsage.ProtoReflect.Descriptor instead.
+func (*EndUserUsage) Descriptor() ([]byte, []int) {
+	return file_umg_v1_admin_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *EndUserUsage) GetEndUser() string {
+	if x != nil {
+		return x.EndUser
+	}
+	return ""
+}
+
+func (x *EndUserUsage) GetRequestCount() int64 {
+	if x != nil {
+		return x.RequestCount
+	}
+	return 0
+}
+
+func (x *EndUserUsage) GetFailedRequestCount() int64 {
+	if x != nil {
+		return x.FailedRequestCount
+	}
+	return 0
+}
+
+func (x *EndUserUsage) GetInputTokens() int64 {
+	if x != nil {
+		return x.InputTokens
+	}
+	return 0
+}
+
+func (x *EndUserUsage) GetOutputTokens() int64 {
+	if x != nil {
+		return x.OutputTokens
+	}
+	return 0
+}
+
+func (x *EndUserUsage) GetMicroCredits() int64 {
+	if x != nil {
+		return x.MicroCredits
+	}
+	return 0
+}
+
 // Record of one call, for investigating complaints. Never contains prompts or responses.
 type RequestRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1062,14 +1154,16 @@ type RequestRecord struct {
 	// cost, and is in no `UsageEntry` and no budget. A process makes at most 10 records of refused calls in a minute for
 	// a key (an address for calls without a known key) and a reason, and 120 for all; the next record of the same
 	// key and reason counts the further ones. `method` is empty for calls that the HTTP server refused.
-	RefusedCalls  int64 `protobuf:"varint,29,opt,name=refused_calls,json=refusedCalls,proto3" json:"refused_calls,omitempty"`
+	RefusedCalls int64 `protobuf:"varint,29,opt,name=refused_calls,json=refusedCalls,proto3" json:"refused_calls,omitempty"`
+	// Id of the end user that the caller sent (`user`, `safety_identifier`); empty without one, and for a refused call.
+	EndUser       string `protobuf:"bytes,30,opt,name=end_user,json=endUser,proto3" json:"end_user,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RequestRecord) Reset() {
 	*x = RequestRecord{}
-	mi := &file_umg_v1_admin_proto_msgTypes[5]
+	mi := &file_umg_v1_admin_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1081,7 +1175,7 @@ func (x *RequestRecord) String() string {
 func (*RequestRecord) ProtoMessage() {}
 
 func (x *RequestRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_admin_proto_msgTypes[5]
+	mi := &file_umg_v1_admin_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1094,7 +1188,7 @@ func (x *RequestRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestRecord.ProtoReflect.Descriptor instead.
 func (*RequestRecord) Descriptor() ([]byte, []int) {
-	return file_umg_v1_admin_proto_rawDescGZIP(), []int{5}
+	return file_umg_v1_admin_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *RequestRecord) GetRequestId() string {
@@ -1300,6 +1394,13 @@ func (x *RequestRecord) GetRefusedCalls() int64 {
 	return 0
 }
 
+func (x *RequestRecord) GetEndUser() string {
+	if x != nil {
+		return x.EndUser
+	}
+	return ""
+}
+
 // One attempt at an upstream. Its failure is described for operators, in more detail than for the caller.
 type RequestAttempt struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1334,7 +1435,7 @@ type RequestAttempt struct {
 
 func (x *RequestAttempt) Reset() {
 	*x = RequestAttempt{}
-	mi := &file_umg_v1_admin_proto_msgTypes[6]
+	mi := &file_umg_v1_admin_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1346,7 +1447,7 @@ func (x *RequestAttempt) String() string {
 func (*RequestAttempt) ProtoMessage() {}
 
 func (x *RequestAttempt) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_admin_proto_msgTypes[6]
+	mi := &file_umg_v1_admin_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1359,7 +1460,7 @@ func (x *RequestAttempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestAttempt.ProtoReflect.Descriptor instead.
 func (*RequestAttempt) Descriptor() ([]byte, []int) {
-	return file_umg_v1_admin_proto_rawDescGZIP(), []int{6}
+	return file_umg_v1_admin_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *RequestAttempt) GetChannel() string {
@@ -1460,7 +1561,7 @@ type ChannelHealth struct {
 
 func (x *ChannelHealth) Reset() {
 	*x = ChannelHealth{}
-	mi := &file_umg_v1_admin_proto_msgTypes[7]
+	mi := &file_umg_v1_admin_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1472,7 +1573,7 @@ func (x *ChannelHealth) String() string {
 func (*ChannelHealth) ProtoMessage() {}
 
 func (x *ChannelHealth) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_admin_proto_msgTypes[7]
+	mi := &file_umg_v1_admin_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1485,7 +1586,7 @@ func (x *ChannelHealth) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChannelHealth.ProtoReflect.Descriptor instead.
 func (*ChannelHealth) Descriptor() ([]byte, []int) {
-	return file_umg_v1_admin_proto_rawDescGZIP(), []int{7}
+	return file_umg_v1_admin_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ChannelHealth) GetChannel() string {
@@ -1559,7 +1660,7 @@ type ChannelFailure struct {
 
 func (x *ChannelFailure) Reset() {
 	*x = ChannelFailure{}
-	mi := &file_umg_v1_admin_proto_msgTypes[8]
+	mi := &file_umg_v1_admin_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1571,7 +1672,7 @@ func (x *ChannelFailure) String() string {
 func (*ChannelFailure) ProtoMessage() {}
 
 func (x *ChannelFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_admin_proto_msgTypes[8]
+	mi := &file_umg_v1_admin_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1584,7 +1685,7 @@ func (x *ChannelFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChannelFailure.ProtoReflect.Descriptor instead.
 func (*ChannelFailure) Descriptor() ([]byte, []int) {
-	return file_umg_v1_admin_proto_rawDescGZIP(), []int{8}
+	return file_umg_v1_admin_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ChannelFailure) GetTime() *timestamppb.Timestamp {
@@ -1677,7 +1778,7 @@ type ProviderModelList struct {
 
 func (x *ProviderModelList) Reset() {
 	*x = ProviderModelList{}
-	mi := &file_umg_v1_admin_proto_msgTypes[9]
+	mi := &file_umg_v1_admin_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1689,7 +1790,7 @@ func (x *ProviderModelList) String() string {
 func (*ProviderModelList) ProtoMessage() {}
 
 func (x *ProviderModelList) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_admin_proto_msgTypes[9]
+	mi := &file_umg_v1_admin_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1702,7 +1803,7 @@ func (x *ProviderModelList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProviderModelList.ProtoReflect.Descriptor instead.
 func (*ProviderModelList) Descriptor() ([]byte, []int) {
-	return file_umg_v1_admin_proto_rawDescGZIP(), []int{9}
+	return file_umg_v1_admin_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ProviderModelList) GetChannel() string {
@@ -1762,7 +1863,7 @@ type ModelChannels struct {
 
 func (x *ModelChannels) Reset() {
 	*x = ModelChannels{}
-	mi := &file_umg_v1_admin_proto_msgTypes[10]
+	mi := &file_umg_v1_admin_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1774,7 +1875,7 @@ func (x *ModelChannels) String() string {
 func (*ModelChannels) ProtoMessage() {}
 
 func (x *ModelChannels) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_admin_proto_msgTypes[10]
+	mi := &file_umg_v1_admin_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1787,7 +1888,7 @@ func (x *ModelChannels) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelChannels.ProtoReflect.Descriptor instead.
 func (*ModelChannels) Descriptor() ([]byte, []int) {
-	return file_umg_v1_admin_proto_rawDescGZIP(), []int{10}
+	return file_umg_v1_admin_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ModelChannels) GetModel() string {
@@ -1845,7 +1946,7 @@ type ChannelModel struct {
 
 func (x *ChannelModel) Reset() {
 	*x = ChannelModel{}
-	mi := &file_umg_v1_admin_proto_msgTypes[11]
+	mi := &file_umg_v1_admin_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1857,7 +1958,7 @@ func (x *ChannelModel) String() string {
 func (*ChannelModel) ProtoMessage() {}
 
 func (x *ChannelModel) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_admin_proto_msgTypes[11]
+	mi := &file_umg_v1_admin_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1870,7 +1971,7 @@ func (x *ChannelModel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChannelModel.ProtoReflect.Descriptor instead.
 func (*ChannelModel) Descriptor() ([]byte, []int) {
-	return file_umg_v1_admin_proto_rawDescGZIP(), []int{11}
+	return file_umg_v1_admin_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ChannelModel) GetChannel() string {
@@ -1977,7 +2078,15 @@ const file_umg_v1_admin_proto_rawDesc = "" +
 	"\n" +
 	"\b_user_idB\f\n" +
 	"\n" +
-	"_tag_value\"\xf7\t\n" +
+	"_tag_value\"\xed\x01\n" +
+	"\fEndUserUsage\x12\x19\n" +
+	"\bend_user\x18\x01 \x01(\tR\aendUser\x12#\n" +
+	"\rrequest_count\x18\x02 \x01(\x03R\frequestCount\x120\n" +
+	"\x14failed_request_count\x18\x03 \x01(\x03R\x12failedRequestCount\x12!\n" +
+	"\finput_tokens\x18\x04 \x01(\x03R\vinputTokens\x12#\n" +
+	"\routput_tokens\x18\x05 \x01(\x03R\foutputTokens\x12#\n" +
+	"\rmicro_credits\x18\x06 \x01(\x03R\fmicroCredits\"\x92\n" +
+	"\n" +
 	"\rRequestRecord\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12\x15\n" +
@@ -2012,7 +2121,8 @@ const file_umg_v1_admin_proto_rawDesc = "" +
 	"\x0efallback_cause\x18\x1a \x01(\tH\x02R\rfallbackCause\x88\x01\x01\x12'\n" +
 	"\x0fguard_decisions\x18\x1b \x03(\tR\x0eguardDecisions\x12X\n" +
 	"\x11guard_annotations\x18\x1c \x03(\v2+.umg.v1.RequestRecord.GuardAnnotationsEntryR\x10guardAnnotations\x12#\n" +
-	"\rrefused_calls\x18\x1d \x01(\x03R\frefusedCalls\x1aC\n" +
+	"\rrefused_calls\x18\x1d \x01(\x03R\frefusedCalls\x12\x19\n" +
+	"\bend_user\x18\x1e \x01(\tR\aendUser\x1aC\n" +
 	"\x15GuardAnnotationsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\n" +
@@ -2128,7 +2238,7 @@ func file_umg_v1_admin_proto_rawDescGZIP() []byte {
 }
 
 var file_umg_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_umg_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_umg_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_umg_v1_admin_proto_goTypes = []any{
 	(BudgetPeriod)(0),             // 0: umg.v1.BudgetPeriod
 	(KeyOperation)(0),             // 1: umg.v1.KeyOperation
@@ -2140,61 +2250,62 @@ var file_umg_v1_admin_proto_goTypes = []any{
 	(*Budget)(nil),                // 7: umg.v1.Budget
 	(*BudgetBalance)(nil),         // 8: umg.v1.BudgetBalance
 	(*UsageEntry)(nil),            // 9: umg.v1.UsageEntry
-	(*RequestRecord)(nil),         // 10: umg.v1.RequestRecord
-	(*RequestAttempt)(nil),        // 11: umg.v1.RequestAttempt
-	(*ChannelHealth)(nil),         // 12: umg.v1.ChannelHealth
-	(*ChannelFailure)(nil),        // 13: umg.v1.ChannelFailure
-	(*ProviderModelList)(nil),     // 14: umg.v1.ProviderModelList
-	(*ModelChannels)(nil),         // 15: umg.v1.ModelChannels
-	(*ChannelModel)(nil),          // 16: umg.v1.ChannelModel
-	nil,                           // 17: umg.v1.KeySettings.TagsEntry
-	nil,                           // 18: umg.v1.RequestRecord.GuardAnnotationsEntry
-	(*timestamppb.Timestamp)(nil), // 19: google.protobuf.Timestamp
-	(ModelOperation)(0),           // 20: umg.v1.ModelOperation
-	(*Quantity)(nil),              // 21: umg.v1.Quantity
-	(*durationpb.Duration)(nil),   // 22: google.protobuf.Duration
-	(ErrorReason)(0),              // 23: umg.v1.ErrorReason
-	(*Price)(nil),                 // 24: umg.v1.Price
+	(*EndUserUsage)(nil),          // 10: umg.v1.EndUserUsage
+	(*RequestRecord)(nil),         // 11: umg.v1.RequestRecord
+	(*RequestAttempt)(nil),        // 12: umg.v1.RequestAttempt
+	(*ChannelHealth)(nil),         // 13: umg.v1.ChannelHealth
+	(*ChannelFailure)(nil),        // 14: umg.v1.ChannelFailure
+	(*ProviderModelList)(nil),     // 15: umg.v1.ProviderModelList
+	(*ModelChannels)(nil),         // 16: umg.v1.ModelChannels
+	(*ChannelModel)(nil),          // 17: umg.v1.ChannelModel
+	nil,                           // 18: umg.v1.KeySettings.TagsEntry
+	nil,                           // 19: umg.v1.RequestRecord.GuardAnnotationsEntry
+	(*timestamppb.Timestamp)(nil), // 20: google.protobuf.Timestamp
+	(ModelOperation)(0),           // 21: umg.v1.ModelOperation
+	(*Quantity)(nil),              // 22: umg.v1.Quantity
+	(*durationpb.Duration)(nil),   // 23: google.protobuf.Duration
+	(ErrorReason)(0),              // 24: umg.v1.ErrorReason
+	(*Price)(nil),                 // 25: umg.v1.Price
 }
 var file_umg_v1_admin_proto_depIdxs = []int32{
 	6,  // 0: umg.v1.Key.settings:type_name -> umg.v1.KeySettings
-	19, // 1: umg.v1.Key.create_time:type_name -> google.protobuf.Timestamp
-	19, // 2: umg.v1.Key.revoke_time:type_name -> google.protobuf.Timestamp
-	19, // 3: umg.v1.Key.last_use_time:type_name -> google.protobuf.Timestamp
-	19, // 4: umg.v1.Key.previous_expire_time:type_name -> google.protobuf.Timestamp
+	20, // 1: umg.v1.Key.create_time:type_name -> google.protobuf.Timestamp
+	20, // 2: umg.v1.Key.revoke_time:type_name -> google.protobuf.Timestamp
+	20, // 3: umg.v1.Key.last_use_time:type_name -> google.protobuf.Timestamp
+	20, // 4: umg.v1.Key.previous_expire_time:type_name -> google.protobuf.Timestamp
 	8,  // 5: umg.v1.Key.balances:type_name -> umg.v1.BudgetBalance
-	19, // 6: umg.v1.KeySettings.expire_time:type_name -> google.protobuf.Timestamp
+	20, // 6: umg.v1.KeySettings.expire_time:type_name -> google.protobuf.Timestamp
 	1,  // 7: umg.v1.KeySettings.operations:type_name -> umg.v1.KeyOperation
-	17, // 8: umg.v1.KeySettings.tags:type_name -> umg.v1.KeySettings.TagsEntry
+	18, // 8: umg.v1.KeySettings.tags:type_name -> umg.v1.KeySettings.TagsEntry
 	0,  // 9: umg.v1.KeySettings.budget_period:type_name -> umg.v1.BudgetPeriod
 	7,  // 10: umg.v1.KeySettings.budgets:type_name -> umg.v1.Budget
 	0,  // 11: umg.v1.Budget.period:type_name -> umg.v1.BudgetPeriod
 	7,  // 12: umg.v1.BudgetBalance.budget:type_name -> umg.v1.Budget
-	19, // 13: umg.v1.BudgetBalance.end_time:type_name -> google.protobuf.Timestamp
-	19, // 14: umg.v1.UsageEntry.start_time:type_name -> google.protobuf.Timestamp
-	19, // 15: umg.v1.UsageEntry.end_time:type_name -> google.protobuf.Timestamp
-	20, // 16: umg.v1.UsageEntry.operation:type_name -> umg.v1.ModelOperation
-	21, // 17: umg.v1.UsageEntry.quantities:type_name -> umg.v1.Quantity
-	20, // 18: umg.v1.RequestRecord.operation:type_name -> umg.v1.ModelOperation
-	19, // 19: umg.v1.RequestRecord.start_time:type_name -> google.protobuf.Timestamp
-	22, // 20: umg.v1.RequestRecord.duration:type_name -> google.protobuf.Duration
-	22, // 21: umg.v1.RequestRecord.first_byte_duration:type_name -> google.protobuf.Duration
-	23, // 22: umg.v1.RequestRecord.reason:type_name -> umg.v1.ErrorReason
-	11, // 23: umg.v1.RequestRecord.attempts:type_name -> umg.v1.RequestAttempt
-	21, // 24: umg.v1.RequestRecord.quantities:type_name -> umg.v1.Quantity
-	24, // 25: umg.v1.RequestRecord.prices:type_name -> umg.v1.Price
-	18, // 26: umg.v1.RequestRecord.guard_annotations:type_name -> umg.v1.RequestRecord.GuardAnnotationsEntry
-	19, // 27: umg.v1.RequestAttempt.start_time:type_name -> google.protobuf.Timestamp
-	22, // 28: umg.v1.RequestAttempt.duration:type_name -> google.protobuf.Duration
-	23, // 29: umg.v1.RequestAttempt.reason:type_name -> umg.v1.ErrorReason
+	20, // 13: umg.v1.BudgetBalance.end_time:type_name -> google.protobuf.Timestamp
+	20, // 14: umg.v1.UsageEntry.start_time:type_name -> google.protobuf.Timestamp
+	20, // 15: umg.v1.UsageEntry.end_time:type_name -> google.protobuf.Timestamp
+	21, // 16: umg.v1.UsageEntry.operation:type_name -> umg.v1.ModelOperation
+	22, // 17: umg.v1.UsageEntry.quantities:type_name -> umg.v1.Quantity
+	21, // 18: umg.v1.RequestRecord.operation:type_name -> umg.v1.ModelOperation
+	20, // 19: umg.v1.RequestRecord.start_time:type_name -> google.protobuf.Timestamp
+	23, // 20: umg.v1.RequestRecord.duration:type_name -> google.protobuf.Duration
+	23, // 21: umg.v1.RequestRecord.first_byte_duration:type_name -> google.protobuf.Duration
+	24, // 22: umg.v1.RequestRecord.reason:type_name -> umg.v1.ErrorReason
+	12, // 23: umg.v1.RequestRecord.attempts:type_name -> umg.v1.RequestAttempt
+	22, // 24: umg.v1.RequestRecord.quantities:type_name -> umg.v1.Quantity
+	25, // 25: umg.v1.RequestRecord.prices:type_name -> umg.v1.Price
+	19, // 26: umg.v1.RequestRecord.guard_annotations:type_name -> umg.v1.RequestRecord.GuardAnnotationsEntry
+	20, // 27: umg.v1.RequestAttempt.start_time:type_name -> google.protobuf.Timestamp
+	23, // 28: umg.v1.RequestAttempt.duration:type_name -> google.protobuf.Duration
+	24, // 29: umg.v1.RequestAttempt.reason:type_name -> umg.v1.ErrorReason
 	2,  // 30: umg.v1.ChannelHealth.state:type_name -> umg.v1.CircuitState
-	22, // 31: umg.v1.ChannelHealth.open_duration:type_name -> google.protobuf.Duration
-	13, // 32: umg.v1.ChannelHealth.last_failure:type_name -> umg.v1.ChannelFailure
-	19, // 33: umg.v1.ChannelFailure.time:type_name -> google.protobuf.Timestamp
-	19, // 34: umg.v1.ProviderModelList.read_time:type_name -> google.protobuf.Timestamp
-	19, // 35: umg.v1.ProviderModelList.failure_time:type_name -> google.protobuf.Timestamp
-	16, // 36: umg.v1.ModelChannels.channels:type_name -> umg.v1.ChannelModel
-	24, // 37: umg.v1.ModelChannels.prices:type_name -> umg.v1.Price
+	23, // 31: umg.v1.ChannelHealth.open_duration:type_name -> google.protobuf.Duration
+	14, // 32: umg.v1.ChannelHealth.last_failure:type_name -> umg.v1.ChannelFailure
+	20, // 33: umg.v1.ChannelFailure.time:type_name -> google.protobuf.Timestamp
+	20, // 34: umg.v1.ProviderModelList.read_time:type_name -> google.protobuf.Timestamp
+	20, // 35: umg.v1.ProviderModelList.failure_time:type_name -> google.protobuf.Timestamp
+	17, // 36: umg.v1.ModelChannels.channels:type_name -> umg.v1.ChannelModel
+	25, // 37: umg.v1.ModelChannels.prices:type_name -> umg.v1.Price
 	38, // [38:38] is the sub-list for method output_type
 	38, // [38:38] is the sub-list for method input_type
 	38, // [38:38] is the sub-list for extension type_name
@@ -2211,16 +2322,16 @@ func file_umg_v1_admin_proto_init() {
 	file_umg_v1_model_proto_init()
 	file_umg_v1_admin_proto_msgTypes[1].OneofWrappers = []any{}
 	file_umg_v1_admin_proto_msgTypes[4].OneofWrappers = []any{}
-	file_umg_v1_admin_proto_msgTypes[5].OneofWrappers = []any{}
 	file_umg_v1_admin_proto_msgTypes[6].OneofWrappers = []any{}
-	file_umg_v1_admin_proto_msgTypes[8].OneofWrappers = []any{}
+	file_umg_v1_admin_proto_msgTypes[7].OneofWrappers = []any{}
+	file_umg_v1_admin_proto_msgTypes[9].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_umg_v1_admin_proto_rawDesc), len(file_umg_v1_admin_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   14,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

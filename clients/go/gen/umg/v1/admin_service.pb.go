@@ -1064,6 +1064,189 @@ func (x *ListUsageResponse) GetDayBeginTime() *timestamppb.Timestamp {
 	return nil
 }
 
+// Request of `ListEndUserUsage`. An empty filter matches all calls; a call must match all filters that are set.
+type ListEndUserUsageRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A time in the first day that counts; unset means 30 days before the end. Days are those of UTC, and count whole.
+	StartTime *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
+	// End of the span, exclusive: the day that contains the time before it is the last one that counts; unset means now.
+	EndTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	// Restricts to usage by these keys, at most 1000.
+	KeyIds []string `protobuf:"bytes,3,rep,name=key_ids,json=keyIds,proto3" json:"key_ids,omitempty"`
+	// Restricts to usage by keys of these projects: ids or names, at most 1000.
+	ProjectIds []string `protobuf:"bytes,4,rep,name=project_ids,json=projectIds,proto3" json:"project_ids,omitempty"`
+	// Restricts to usage by keys whose owner is one of these users: ids, e-mail addresses or names, at most 1000.
+	UserIds []string `protobuf:"bytes,5,rep,name=user_ids,json=userIds,proto3" json:"user_ids,omitempty"`
+	// Restricts to usage by keys with all of these tags, at most 50. In a query of a URL: `tags=team=search`.
+	Tags map[string]string `protobuf:"bytes,6,rep,name=tags,proto3" json:"tags,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Maximum number of entries on a page, [1, 10000]; unset means 1000.
+	PageSize *int32 `protobuf:"varint,7,opt,name=page_size,json=pageSize,proto3,oneof" json:"page_size,omitempty"`
+	// A page token of an earlier response to the same request; empty requests the first page. The order of end users
+	// changes as they call: of a span that has not ended, a later page may repeat one or leave one out.
+	PageToken     string `protobuf:"bytes,8,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListEndUserUsageRequest) Reset() {
+	*x = ListEndUserUsageRequest{}
+	mi := &file_umg_v1_admin_service_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListEndUserUsageRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListEndUserUsageRequest) ProtoMessage() {}
+
+func (x *ListEndUserUsageRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_umg_v1_admin_service_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListEndUserUsageRequest.ProtoReflect.Descriptor instead.
+func (*ListEndUserUsageRequest) Descriptor() ([]byte, []int) {
+	return file_umg_v1_admin_service_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *ListEndUserUsageRequest) GetStartTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartTime
+	}
+	return nil
+}
+
+func (x *ListEndUserUsageRequest) GetEndTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndTime
+	}
+	return nil
+}
+
+func (x *ListEndUserUsageRequest) GetKeyIds() []string {
+	if x != nil {
+		return x.KeyIds
+	}
+	return nil
+}
+
+func (x *ListEndUserUsageRequest) GetProjectIds() []string {
+	if x != nil {
+		return x.ProjectIds
+	}
+	return nil
+}
+
+func (x *ListEndUserUsageRequest) GetUserIds() []string {
+	if x != nil {
+		return x.UserIds
+	}
+	return nil
+}
+
+func (x *ListEndUserUsageRequest) GetTags() map[string]string {
+	if x != nil {
+		return x.Tags
+	}
+	return nil
+}
+
+func (x *ListEndUserUsageRequest) GetPageSize() int32 {
+	if x != nil && x.PageSize != nil {
+		return *x.PageSize
+	}
+	return 0
+}
+
+func (x *ListEndUserUsageRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// Response of `ListEndUserUsage`.
+type ListEndUserUsageResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// One entry per end user, highest cost first.
+	Entries []*EndUserUsage `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
+	// Token of the next page; empty on the last page.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// Beginning of the first day that counts.
+	StartTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
+	// End of the last day that counts.
+	EndTime       *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListEndUserUsageResponse) Reset() {
+	*x = ListEndUserUsageResponse{}
+	mi := &file_umg_v1_admin_service_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListEndUserUsageResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListEndUserUsageResponse) ProtoMessage() {}
+
+func (x *ListEndUserUsageResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_umg_v1_admin_service_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListEndUserUsageResponse.ProtoReflect.Descriptor instead.
+func (*ListEndUserUsageResponse) Descriptor() ([]byte, []int) {
+	return file_umg_v1_admin_service_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *ListEndUserUsageResponse) GetEntries() []*EndUserUsage {
+	if x != nil {
+		return x.Entries
+	}
+	return nil
+}
+
+func (x *ListEndUserUsageResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+func (x *ListEndUserUsageResponse) GetStartTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartTime
+	}
+	return nil
+}
+
+func (x *ListEndUserUsageResponse) GetEndTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndTime
+	}
+	return nil
+}
+
 // Request of `GetRequestRecord`.
 type GetRequestRecordRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1075,7 +1258,7 @@ type GetRequestRecordRequest struct {
 
 func (x *GetRequestRecordRequest) Reset() {
 	*x = GetRequestRecordRequest{}
-	mi := &file_umg_v1_admin_service_proto_msgTypes[16]
+	mi := &file_umg_v1_admin_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1087,7 +1270,7 @@ func (x *GetRequestRecordRequest) String() string {
 func (*GetRequestRecordRequest) ProtoMessage() {}
 
 func (x *GetRequestRecordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_admin_service_proto_msgTypes[16]
+	mi := &file_umg_v1_admin_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1100,7 +1283,7 @@ func (x *GetRequestRecordRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequestRecordRequest.ProtoReflect.Descriptor instead.
 func (*GetRequestRecordRequest) Descriptor() ([]byte, []int) {
-	return file_umg_v1_admin_service_proto_rawDescGZIP(), []int{16}
+	return file_umg_v1_admin_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GetRequestRecordRequest) GetRequestId() string {
@@ -1123,7 +1306,7 @@ type GetRequestRecordResponse struct {
 
 func (x *GetRequestRecordResponse) Reset() {
 	*x = GetRequestRecordResponse{}
-	mi := &file_umg_v1_admin_service_proto_msgTypes[17]
+	mi := &file_umg_v1_admin_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1135,7 +1318,7 @@ func (x *GetRequestRecordResponse) String() string {
 func (*GetRequestRecordResponse) ProtoMessage() {}
 
 func (x *GetRequestRecordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_admin_service_proto_msgTypes[17]
+	mi := &file_umg_v1_admin_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1148,7 +1331,7 @@ func (x *GetRequestRecordResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequestRecordResponse.ProtoReflect.Descriptor instead.
 func (*GetRequestRecordResponse) Descriptor() ([]byte, []int) {
-	return file_umg_v1_admin_service_proto_rawDescGZIP(), []int{17}
+	return file_umg_v1_admin_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GetRequestRecordResponse) GetRecord() *RequestRecord {
@@ -1192,14 +1375,16 @@ type ListRequestRecordsRequest struct {
 	// Restricts to calls of keys whose owner is one of these users: ids, e-mail addresses or names, at most 1000.
 	UserIds []string `protobuf:"bytes,11,rep,name=user_ids,json=userIds,proto3" json:"user_ids,omitempty"`
 	// Restricts to calls of keys with all of these tags, at most 50. In a query of a URL: `tags=team=search`.
-	Tags          map[string]string `protobuf:"bytes,12,rep,name=tags,proto3" json:"tags,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Tags map[string]string `protobuf:"bytes,12,rep,name=tags,proto3" json:"tags,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Restricts to calls for these end users, at most 1000.
+	EndUsers      []string `protobuf:"bytes,13,rep,name=end_users,json=endUsers,proto3" json:"end_users,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListRequestRecordsRequest) Reset() {
 	*x = ListRequestRecordsRequest{}
-	mi := &file_umg_v1_admin_service_proto_msgTypes[18]
+	mi := &file_umg_v1_admin_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1211,7 +1396,7 @@ func (x *ListRequestRecordsRequest) String() string {
 func (*ListRequestRecordsRequest) ProtoMessage() {}
 
 func (x *ListRequestRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_admin_service_proto_msgTypes[18]
+	mi := &file_umg_v1_admin_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1224,7 +1409,7 @@ func (x *ListRequestRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequestRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ListRequestRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_umg_v1_admin_service_proto_rawDescGZIP(), []int{18}
+	return file_umg_v1_admin_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListRequestRecordsRequest) GetStartTime() *timestamppb.Timestamp {
@@ -1311,6 +1496,13 @@ func (x *ListRequestRecordsRequest) GetTags() map[string]string {
 	return nil
 }
 
+func (x *ListRequestRecordsRequest) GetEndUsers() []string {
+	if x != nil {
+		return x.EndUsers
+	}
+	return nil
+}
+
 // Response of `ListRequestRecords`.
 type ListRequestRecordsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1324,7 +1516,7 @@ type ListRequestRecordsResponse struct {
 
 func (x *ListRequestRecordsResponse) Reset() {
 	*x = ListRequestRecordsResponse{}
-	mi := &file_umg_v1_admin_service_proto_msgTypes[19]
+	mi := &file_umg_v1_admin_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1336,7 +1528,7 @@ func (x *ListRequestRecordsResponse) String() string {
 func (*ListRequestRecordsResponse) ProtoMessage() {}
 
 func (x *ListRequestRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_admin_service_proto_msgTypes[19]
+	mi := &file_umg_v1_admin_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1349,7 +1541,7 @@ func (x *ListRequestRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequestRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ListRequestRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_umg_v1_admin_service_proto_rawDescGZIP(), []int{19}
+	return file_umg_v1_admin_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListRequestRecordsResponse) GetRecords() []*RequestRecord {
@@ -1375,7 +1567,7 @@ type ListChannelsRequest struct {
 
 func (x *ListChannelsRequest) Reset() {
 	*x = ListChannelsRequest{}
-	mi := &file_umg_v1_admin_service_proto_msgTypes[20]
+	mi := &file_umg_v1_admin_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1387,7 +1579,7 @@ func (x *ListChannelsRequest) String() string {
 func (*ListChannelsRequest) ProtoMessage() {}
 
 func (x *ListChannelsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_admin_service_proto_msgTypes[20]
+	mi := &file_umg_v1_admin_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1400,7 +1592,7 @@ func (x *ListChannelsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListChannelsRequest.ProtoReflect.Descriptor instead.
 func (*ListChannelsRequest) Descriptor() ([]byte, []int) {
-	return file_umg_v1_admin_service_proto_rawDescGZIP(), []int{20}
+	return file_umg_v1_admin_service_proto_rawDescGZIP(), []int{22}
 }
 
 // Response of `ListChannels`.
@@ -1418,7 +1610,7 @@ type ListChannelsResponse struct {
 
 func (x *ListChannelsResponse) Reset() {
 	*x = ListChannelsResponse{}
-	mi := &file_umg_v1_admin_service_proto_msgTypes[21]
+	mi := &file_umg_v1_admin_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1430,7 +1622,7 @@ func (x *ListChannelsResponse) String() string {
 func (*ListChannelsResponse) ProtoMessage() {}
 
 func (x *ListChannelsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_admin_service_proto_msgTypes[21]
+	mi := &file_umg_v1_admin_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1443,7 +1635,7 @@ func (x *ListChannelsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListChannelsResponse.ProtoReflect.Descriptor instead.
 func (*ListChannelsResponse) Descriptor() ([]byte, []int) {
-	return file_umg_v1_admin_service_proto_rawDescGZIP(), []int{21}
+	return file_umg_v1_admin_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListChannelsResponse) GetChannels() []*ChannelHealth {
@@ -1555,13 +1747,36 @@ const file_umg_v1_admin_service_proto_rawDesc = "" +
 	"\x11record_begin_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x0frecordBeginTime\x12F\n" +
 	"\x11minute_begin_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x0fminuteBeginTime\x12B\n" +
 	"\x0fhour_begin_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\rhourBeginTime\x12@\n" +
-	"\x0eday_begin_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\fdayBeginTime\"8\n" +
+	"\x0eday_begin_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\fdayBeginTime\"\xa7\x03\n" +
+	"\x17ListEndUserUsageRequest\x129\n" +
+	"\n" +
+	"start_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
+	"\bend_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12\x17\n" +
+	"\akey_ids\x18\x03 \x03(\tR\x06keyIds\x12\x1f\n" +
+	"\vproject_ids\x18\x04 \x03(\tR\n" +
+	"projectIds\x12\x19\n" +
+	"\buser_ids\x18\x05 \x03(\tR\auserIds\x12=\n" +
+	"\x04tags\x18\x06 \x03(\v2).umg.v1.ListEndUserUsageRequest.TagsEntryR\x04tags\x12 \n" +
+	"\tpage_size\x18\a \x01(\x05H\x00R\bpageSize\x88\x01\x01\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\b \x01(\tR\tpageToken\x1a7\n" +
+	"\tTagsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\f\n" +
+	"\n" +
+	"_page_size\"\xe4\x01\n" +
+	"\x18ListEndUserUsageResponse\x12.\n" +
+	"\aentries\x18\x01 \x03(\v2\x14.umg.v1.EndUserUsageR\aentries\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x129\n" +
+	"\n" +
+	"start_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
+	"\bend_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\"8\n" +
 	"\x17GetRequestRecordRequest\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\"\x89\x01\n" +
 	"\x18GetRequestRecordResponse\x12-\n" +
 	"\x06record\x18\x01 \x01(\v2\x15.umg.v1.RequestRecordR\x06record\x12>\n" +
-	"\x0fearlier_records\x18\x02 \x03(\v2\x15.umg.v1.RequestRecordR\x0eearlierRecords\"\x98\x04\n" +
+	"\x0fearlier_records\x18\x02 \x03(\v2\x15.umg.v1.RequestRecordR\x0eearlierRecords\"\xb5\x04\n" +
 	"\x19ListRequestRecordsRequest\x129\n" +
 	"\n" +
 	"start_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
@@ -1579,7 +1794,8 @@ const file_umg_v1_admin_service_proto_rawDesc = "" +
 	" \x03(\tR\n" +
 	"projectIds\x12\x19\n" +
 	"\buser_ids\x18\v \x03(\tR\auserIds\x12?\n" +
-	"\x04tags\x18\f \x03(\v2+.umg.v1.ListRequestRecordsRequest.TagsEntryR\x04tags\x1a7\n" +
+	"\x04tags\x18\f \x03(\v2+.umg.v1.ListRequestRecordsRequest.TagsEntryR\x04tags\x12\x1b\n" +
+	"\tend_users\x18\r \x03(\tR\bendUsers\x1a7\n" +
 	"\tTagsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\f\n" +
@@ -1593,7 +1809,7 @@ const file_umg_v1_admin_service_proto_rawDesc = "" +
 	"\bchannels\x18\x01 \x03(\v2\x15.umg.v1.ChannelHealthR\bchannels\x12-\n" +
 	"\x06models\x18\x02 \x03(\v2\x15.umg.v1.ModelChannelsR\x06models\x12:\n" +
 	"\vmodel_lists\x18\x03 \x03(\v2\x19.umg.v1.ProviderModelListR\n" +
-	"modelLists2\xd0\x06\n" +
+	"modelLists2\xad\a\n" +
 	"\fAdminService\x12F\n" +
 	"\tCreateKey\x12\x18.umg.v1.CreateKeyRequest\x1a\x19.umg.v1.CreateKeyResponse\"\x04\xd8\xf3\x18\x02\x12=\n" +
 	"\x06GetKey\x12\x15.umg.v1.GetKeyRequest\x1a\x16.umg.v1.GetKeyResponse\"\x04\xd8\xf3\x18\x01\x12C\n" +
@@ -1603,6 +1819,7 @@ const file_umg_v1_admin_service_proto_rawDesc = "" +
 	"\tRevokeKey\x12\x18.umg.v1.RevokeKeyRequest\x1a\x19.umg.v1.RevokeKeyResponse\"\x04\xd8\xf3\x18\x02\x12C\n" +
 	"\bGetUsage\x12\x17.umg.v1.GetUsageRequest\x1a\x18.umg.v1.GetUsageResponse\"\x04\xd8\xf3\x18\x03\x12F\n" +
 	"\tListUsage\x12\x18.umg.v1.ListUsageRequest\x1a\x19.umg.v1.ListUsageResponse\"\x04\xd8\xf3\x18\x03\x12[\n" +
+	"\x10ListEndUserUsage\x12\x1f.umg.v1.ListEndUserUsageRequest\x1a .umg.v1.ListEndUserUsageResponse\"\x04\xd8\xf3\x18\x03\x12[\n" +
 	"\x10GetRequestRecord\x12\x1f.umg.v1.GetRequestRecordRequest\x1a .umg.v1.GetRequestRecordResponse\"\x04\xd8\xf3\x18\x04\x12a\n" +
 	"\x12ListRequestRecords\x12!.umg.v1.ListRequestRecordsRequest\x1a\".umg.v1.ListRequestRecordsResponse\"\x04\xd8\xf3\x18\x04\x12O\n" +
 	"\fListChannels\x12\x1b.umg.v1.ListChannelsRequest\x1a\x1c.umg.v1.ListChannelsResponse\"\x04\xd8\xf3\x18\x05B}\n" +
@@ -1620,7 +1837,7 @@ func file_umg_v1_admin_service_proto_rawDescGZIP() []byte {
 	return file_umg_v1_admin_service_proto_rawDescData
 }
 
-var file_umg_v1_admin_service_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_umg_v1_admin_service_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_umg_v1_admin_service_proto_goTypes = []any{
 	(*CreateKeyRequest)(nil),           // 0: umg.v1.CreateKeyRequest
 	(*CreateKeyResponse)(nil),          // 1: umg.v1.CreateKeyResponse
@@ -1638,90 +1855,102 @@ var file_umg_v1_admin_service_proto_goTypes = []any{
 	(*GetUsageResponse)(nil),           // 13: umg.v1.GetUsageResponse
 	(*ListUsageRequest)(nil),           // 14: umg.v1.ListUsageRequest
 	(*ListUsageResponse)(nil),          // 15: umg.v1.ListUsageResponse
-	(*GetRequestRecordRequest)(nil),    // 16: umg.v1.GetRequestRecordRequest
-	(*GetRequestRecordResponse)(nil),   // 17: umg.v1.GetRequestRecordResponse
-	(*ListRequestRecordsRequest)(nil),  // 18: umg.v1.ListRequestRecordsRequest
-	(*ListRequestRecordsResponse)(nil), // 19: umg.v1.ListRequestRecordsResponse
-	(*ListChannelsRequest)(nil),        // 20: umg.v1.ListChannelsRequest
-	(*ListChannelsResponse)(nil),       // 21: umg.v1.ListChannelsResponse
-	nil,                                // 22: umg.v1.ListKeysRequest.TagsEntry
-	nil,                                // 23: umg.v1.ListUsageRequest.TagsEntry
-	nil,                                // 24: umg.v1.ListRequestRecordsRequest.TagsEntry
-	(*KeySettings)(nil),                // 25: umg.v1.KeySettings
-	(*Key)(nil),                        // 26: umg.v1.Key
-	(*fieldmaskpb.FieldMask)(nil),      // 27: google.protobuf.FieldMask
-	(*durationpb.Duration)(nil),        // 28: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),      // 29: google.protobuf.Timestamp
-	(*UsageEntry)(nil),                 // 30: umg.v1.UsageEntry
-	(UsageDimension)(0),                // 31: umg.v1.UsageDimension
-	(UsageBucket)(0),                   // 32: umg.v1.UsageBucket
-	(*RequestRecord)(nil),              // 33: umg.v1.RequestRecord
-	(*ChannelHealth)(nil),              // 34: umg.v1.ChannelHealth
-	(*ModelChannels)(nil),              // 35: umg.v1.ModelChannels
-	(*ProviderModelList)(nil),          // 36: umg.v1.ProviderModelList
+	(*ListEndUserUsageRequest)(nil),    // 16: umg.v1.ListEndUserUsageRequest
+	(*ListEndUserUsageResponse)(nil),   // 17: umg.v1.ListEndUserUsageResponse
+	(*GetRequestRecordRequest)(nil),    // 18: umg.v1.GetRequestRecordRequest
+	(*GetRequestRecordResponse)(nil),   // 19: umg.v1.GetRequestRecordResponse
+	(*ListRequestRecordsRequest)(nil),  // 20: umg.v1.ListRequestRecordsRequest
+	(*ListRequestRecordsResponse)(nil), // 21: umg.v1.ListRequestRecordsResponse
+	(*ListChannelsRequest)(nil),        // 22: umg.v1.ListChannelsRequest
+	(*ListChannelsResponse)(nil),       // 23: umg.v1.ListChannelsResponse
+	nil,                                // 24: umg.v1.ListKeysRequest.TagsEntry
+	nil,                                // 25: umg.v1.ListUsageRequest.TagsEntry
+	nil,                                // 26: umg.v1.ListEndUserUsageRequest.TagsEntry
+	nil,                                // 27: umg.v1.ListRequestRecordsRequest.TagsEntry
+	(*KeySettings)(nil),                // 28: umg.v1.KeySettings
+	(*Key)(nil),                        // 29: umg.v1.Key
+	(*fieldmaskpb.FieldMask)(nil),      // 30: google.protobuf.FieldMask
+	(*durationpb.Duration)(nil),        // 31: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),      // 32: google.protobuf.Timestamp
+	(*UsageEntry)(nil),                 // 33: umg.v1.UsageEntry
+	(UsageDimension)(0),                // 34: umg.v1.UsageDimension
+	(UsageBucket)(0),                   // 35: umg.v1.UsageBucket
+	(*EndUserUsage)(nil),               // 36: umg.v1.EndUserUsage
+	(*RequestRecord)(nil),              // 37: umg.v1.RequestRecord
+	(*ChannelHealth)(nil),              // 38: umg.v1.ChannelHealth
+	(*ModelChannels)(nil),              // 39: umg.v1.ModelChannels
+	(*ProviderModelList)(nil),          // 40: umg.v1.ProviderModelList
 }
 var file_umg_v1_admin_service_proto_depIdxs = []int32{
-	25, // 0: umg.v1.CreateKeyRequest.settings:type_name -> umg.v1.KeySettings
-	26, // 1: umg.v1.CreateKeyResponse.key:type_name -> umg.v1.Key
-	26, // 2: umg.v1.GetKeyResponse.key:type_name -> umg.v1.Key
-	22, // 3: umg.v1.ListKeysRequest.tags:type_name -> umg.v1.ListKeysRequest.TagsEntry
-	26, // 4: umg.v1.ListKeysResponse.keys:type_name -> umg.v1.Key
-	25, // 5: umg.v1.UpdateKeyRequest.settings:type_name -> umg.v1.KeySettings
-	27, // 6: umg.v1.UpdateKeyRequest.update_mask:type_name -> google.protobuf.FieldMask
-	26, // 7: umg.v1.UpdateKeyResponse.key:type_name -> umg.v1.Key
-	28, // 8: umg.v1.RotateKeyRequest.overlap:type_name -> google.protobuf.Duration
-	26, // 9: umg.v1.RotateKeyResponse.key:type_name -> umg.v1.Key
-	26, // 10: umg.v1.RevokeKeyResponse.key:type_name -> umg.v1.Key
-	29, // 11: umg.v1.GetUsageRequest.start_time:type_name -> google.protobuf.Timestamp
-	29, // 12: umg.v1.GetUsageRequest.end_time:type_name -> google.protobuf.Timestamp
-	26, // 13: umg.v1.GetUsageResponse.key:type_name -> umg.v1.Key
-	30, // 14: umg.v1.GetUsageResponse.usage:type_name -> umg.v1.UsageEntry
-	29, // 15: umg.v1.ListUsageRequest.start_time:type_name -> google.protobuf.Timestamp
-	29, // 16: umg.v1.ListUsageRequest.end_time:type_name -> google.protobuf.Timestamp
-	31, // 17: umg.v1.ListUsageRequest.group_by:type_name -> umg.v1.UsageDimension
-	32, // 18: umg.v1.ListUsageRequest.bucket:type_name -> umg.v1.UsageBucket
-	23, // 19: umg.v1.ListUsageRequest.tags:type_name -> umg.v1.ListUsageRequest.TagsEntry
-	30, // 20: umg.v1.ListUsageResponse.entries:type_name -> umg.v1.UsageEntry
-	29, // 21: umg.v1.ListUsageResponse.record_begin_time:type_name -> google.protobuf.Timestamp
-	29, // 22: umg.v1.ListUsageResponse.minute_begin_time:type_name -> google.protobuf.Timestamp
-	29, // 23: umg.v1.ListUsageResponse.hour_begin_time:type_name -> google.protobuf.Timestamp
-	29, // 24: umg.v1.ListUsageResponse.day_begin_time:type_name -> google.protobuf.Timestamp
-	33, // 25: umg.v1.GetRequestRecordResponse.record:type_name -> umg.v1.RequestRecord
-	33, // 26: umg.v1.GetRequestRecordResponse.earlier_records:type_name -> umg.v1.RequestRecord
-	29, // 27: umg.v1.ListRequestRecordsRequest.start_time:type_name -> google.protobuf.Timestamp
-	29, // 28: umg.v1.ListRequestRecordsRequest.end_time:type_name -> google.protobuf.Timestamp
-	24, // 29: umg.v1.ListRequestRecordsRequest.tags:type_name -> umg.v1.ListRequestRecordsRequest.TagsEntry
-	33, // 30: umg.v1.ListRequestRecordsResponse.records:type_name -> umg.v1.RequestRecord
-	34, // 31: umg.v1.ListChannelsResponse.channels:type_name -> umg.v1.ChannelHealth
-	35, // 32: umg.v1.ListChannelsResponse.models:type_name -> umg.v1.ModelChannels
-	36, // 33: umg.v1.ListChannelsResponse.model_lists:type_name -> umg.v1.ProviderModelList
-	0,  // 34: umg.v1.AdminService.CreateKey:input_type -> umg.v1.CreateKeyRequest
-	2,  // 35: umg.v1.AdminService.GetKey:input_type -> umg.v1.GetKeyRequest
-	4,  // 36: umg.v1.AdminService.ListKeys:input_type -> umg.v1.ListKeysRequest
-	6,  // 37: umg.v1.AdminService.UpdateKey:input_type -> umg.v1.UpdateKeyRequest
-	8,  // 38: umg.v1.AdminService.RotateKey:input_type -> umg.v1.RotateKeyRequest
-	10, // 39: umg.v1.AdminService.RevokeKey:input_type -> umg.v1.RevokeKeyRequest
-	12, // 40: umg.v1.AdminService.GetUsage:input_type -> umg.v1.GetUsageRequest
-	14, // 41: umg.v1.AdminService.ListUsage:input_type -> umg.v1.ListUsageRequest
-	16, // 42: umg.v1.AdminService.GetRequestRecord:input_type -> umg.v1.GetRequestRecordRequest
-	18, // 43: umg.v1.AdminService.ListRequestRecords:input_type -> umg.v1.ListRequestRecordsRequest
-	20, // 44: umg.v1.AdminService.ListChannels:input_type -> umg.v1.ListChannelsRequest
-	1,  // 45: umg.v1.AdminService.CreateKey:output_type -> umg.v1.CreateKeyResponse
-	3,  // 46: umg.v1.AdminService.GetKey:output_type -> umg.v1.GetKeyResponse
-	5,  // 47: umg.v1.AdminService.ListKeys:output_type -> umg.v1.ListKeysResponse
-	7,  // 48: umg.v1.AdminService.UpdateKey:output_type -> umg.v1.UpdateKeyResponse
-	9,  // 49: umg.v1.AdminService.RotateKey:output_type -> umg.v1.RotateKeyResponse
-	11, // 50: umg.v1.AdminService.RevokeKey:output_type -> umg.v1.RevokeKeyResponse
-	13, // 51: umg.v1.AdminService.GetUsage:output_type -> umg.v1.GetUsageResponse
-	15, // 52: umg.v1.AdminService.ListUsage:output_type -> umg.v1.ListUsageResponse
-	17, // 53: umg.v1.AdminService.GetRequestRecord:output_type -> umg.v1.GetRequestRecordResponse
-	19, // 54: umg.v1.AdminService.ListRequestRecords:output_type -> umg.v1.ListRequestRecordsResponse
-	21, // 55: umg.v1.AdminService.ListChannels:output_type -> umg.v1.ListChannelsResponse
-	45, // [45:56] is the sub-list for method output_type
-	34, // [34:45] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	28, // 0: umg.v1.CreateKeyRequest.settings:type_name -> umg.v1.KeySettings
+	29, // 1: umg.v1.CreateKeyResponse.key:type_name -> umg.v1.Key
+	29, // 2: umg.v1.GetKeyResponse.key:type_name -> umg.v1.Key
+	24, // 3: umg.v1.ListKeysRequest.tags:type_name -> umg.v1.ListKeysRequest.TagsEntry
+	29, // 4: umg.v1.ListKeysResponse.keys:type_name -> umg.v1.Key
+	28, // 5: umg.v1.UpdateKeyRequest.settings:type_name -> umg.v1.KeySettings
+	30, // 6: umg.v1.UpdateKeyRequest.update_mask:type_name -> google.protobuf.FieldMask
+	29, // 7: umg.v1.UpdateKeyResponse.key:type_name -> umg.v1.Key
+	31, // 8: umg.v1.RotateKeyRequest.overlap:type_name -> google.protobuf.Duration
+	29, // 9: umg.v1.RotateKeyResponse.key:type_name -> umg.v1.Key
+	29, // 10: umg.v1.RevokeKeyResponse.key:type_name -> umg.v1.Key
+	32, // 11: umg.v1.GetUsageRequest.start_time:type_name -> google.protobuf.Timestamp
+	32, // 12: umg.v1.GetUsageRequest.end_time:type_name -> google.protobuf.Timestamp
+	29, // 13: umg.v1.GetUsageResponse.key:type_name -> umg.v1.Key
+	33, // 14: umg.v1.GetUsageResponse.usage:type_name -> umg.v1.UsageEntry
+	32, // 15: umg.v1.ListUsageRequest.start_time:type_name -> google.protobuf.Timestamp
+	32, // 16: umg.v1.ListUsageRequest.end_time:type_name -> google.protobuf.Timestamp
+	34, // 17: umg.v1.ListUsageRequest.group_by:type_name -> umg.v1.UsageDimension
+	35, // 18: umg.v1.ListUsageRequest.bucket:type_name -> umg.v1.UsageBucket
+	25, // 19: umg.v1.ListUsageRequest.tags:type_name -> umg.v1.ListUsageRequest.TagsEntry
+	33, // 20: umg.v1.ListUsageResponse.entries:type_name -> umg.v1.UsageEntry
+	32, // 21: umg.v1.ListUsageResponse.record_begin_time:type_name -> google.protobuf.Timestamp
+	32, // 22: umg.v1.ListUsageResponse.minute_begin_time:type_name -> google.protobuf.Timestamp
+	32, // 23: umg.v1.ListUsageResponse.hour_begin_time:type_name -> google.protobuf.Timestamp
+	32, // 24: umg.v1.ListUsageResponse.day_begin_time:type_name -> google.protobuf.Timestamp
+	32, // 25: umg.v1.ListEndUserUsageRequest.start_time:type_name -> google.protobuf.Timestamp
+	32, // 26: umg.v1.ListEndUserUsageRequest.end_time:type_name -> google.protobuf.Timestamp
+	26, // 27: umg.v1.ListEndUserUsageRequest.tags:type_name -> umg.v1.ListEndUserUsageRequest.TagsEntry
+	36, // 28: umg.v1.ListEndUserUsageResponse.entries:type_name -> umg.v1.EndUserUsage
+	32, // 29: umg.v1.ListEndUserUsageResponse.start_time:type_name -> google.protobuf.Timestamp
+	32, // 30: umg.v1.ListEndUserUsageResponse.end_time:type_name -> google.protobuf.Timestamp
+	37, // 31: umg.v1.GetRequestRecordResponse.record:type_name -> umg.v1.RequestRecord
+	37, // 32: umg.v1.GetRequestRecordResponse.earlier_records:type_name -> umg.v1.RequestRecord
+	32, // 33: umg.v1.ListRequestRecordsRequest.start_time:type_name -> google.protobuf.Timestamp
+	32, // 34: umg.v1.ListRequestRecordsRequest.end_time:type_name -> google.protobuf.Timestamp
+	27, // 35: umg.v1.ListRequestRecordsRequest.tags:type_name -> umg.v1.ListRequestRecordsRequest.TagsEntry
+	37, // 36: umg.v1.ListRequestRecordsResponse.records:type_name -> umg.v1.RequestRecord
+	38, // 37: umg.v1.ListChannelsResponse.channels:type_name -> umg.v1.ChannelHealth
+	39, // 38: umg.v1.ListChannelsResponse.models:type_name -> umg.v1.ModelChannels
+	40, // 39: umg.v1.ListChannelsResponse.model_lists:type_name -> umg.v1.ProviderModelList
+	0,  // 40: umg.v1.AdminService.CreateKey:input_type -> umg.v1.CreateKeyRequest
+	2,  // 41: umg.v1.AdminService.GetKey:input_type -> umg.v1.GetKeyRequest
+	4,  // 42: umg.v1.AdminService.ListKeys:input_type -> umg.v1.ListKeysRequest
+	6,  // 43: umg.v1.AdminService.UpdateKey:input_type -> umg.v1.UpdateKeyRequest
+	8,  // 44: umg.v1.AdminService.RotateKey:input_type -> umg.v1.RotateKeyRequest
+	10, // 45: umg.v1.AdminService.RevokeKey:input_type -> umg.v1.RevokeKeyRequest
+	12, // 46: umg.v1.AdminService.GetUsage:input_type -> umg.v1.GetUsageRequest
+	14, // 47: umg.v1.AdminService.ListUsage:input_type -> umg.v1.ListUsageRequest
+	16, // 48: umg.v1.AdminService.ListEndUserUsage:input_type -> umg.v1.ListEndUserUsageRequest
+	18, // 49: umg.v1.AdminService.GetRequestRecord:input_type -> umg.v1.GetRequestRecordRequest
+	20, // 50: umg.v1.AdminService.ListRequestRecords:input_type -> umg.v1.ListRequestRecordsRequest
+	22, // 51: umg.v1.AdminService.ListChannels:input_type -> umg.v1.ListChannelsRequest
+	1,  // 52: umg.v1.AdminService.CreateKey:output_type -> umg.v1.CreateKeyResponse
+	3,  // 53: umg.v1.AdminService.GetKey:output_type -> umg.v1.GetKeyResponse
+	5,  // 54: umg.v1.AdminService.ListKeys:output_type -> umg.v1.ListKeysResponse
+	7,  // 55: umg.v1.AdminService.UpdateKey:output_type -> umg.v1.UpdateKeyResponse
+	9,  // 56: umg.v1.AdminService.RotateKey:output_type -> umg.v1.RotateKeyResponse
+	11, // 57: umg.v1.AdminService.RevokeKey:output_type -> umg.v1.RevokeKeyResponse
+	13, // 58: umg.v1.AdminService.GetUsage:output_type -> umg.v1.GetUsageResponse
+	15, // 59: umg.v1.AdminService.ListUsage:output_type -> umg.v1.ListUsageResponse
+	17, // 60: umg.v1.AdminService.ListEndUserUsage:output_type -> umg.v1.ListEndUserUsageResponse
+	19, // 61: umg.v1.AdminService.GetRequestRecord:output_type -> umg.v1.GetRequestRecordResponse
+	21, // 62: umg.v1.AdminService.ListRequestRecords:output_type -> umg.v1.ListRequestRecordsResponse
+	23, // 63: umg.v1.AdminService.ListChannels:output_type -> umg.v1.ListChannelsResponse
+	52, // [52:64] is the sub-list for method output_type
+	40, // [40:52] is the sub-list for method input_type
+	40, // [40:40] is the sub-list for extension type_name
+	40, // [40:40] is the sub-list for extension extendee
+	0,  // [0:40] is the sub-list for field type_name
 }
 
 func init() { file_umg_v1_admin_service_proto_init() }
@@ -1734,14 +1963,15 @@ func file_umg_v1_admin_service_proto_init() {
 	file_umg_v1_admin_service_proto_msgTypes[4].OneofWrappers = []any{}
 	file_umg_v1_admin_service_proto_msgTypes[13].OneofWrappers = []any{}
 	file_umg_v1_admin_service_proto_msgTypes[14].OneofWrappers = []any{}
-	file_umg_v1_admin_service_proto_msgTypes[18].OneofWrappers = []any{}
+	file_umg_v1_admin_service_proto_msgTypes[16].OneofWrappers = []any{}
+	file_umg_v1_admin_service_proto_msgTypes[20].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_umg_v1_admin_service_proto_rawDesc), len(file_umg_v1_admin_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   25,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -27,6 +27,7 @@ const (
 	AdminService_RevokeKey_FullMethodName          = "/umg.v1.AdminService/RevokeKey"
 	AdminService_GetUsage_FullMethodName           = "/umg.v1.AdminService/GetUsage"
 	AdminService_ListUsage_FullMethodName          = "/umg.v1.AdminService/ListUsage"
+	AdminService_ListEndUserUsage_FullMethodName   = "/umg.v1.AdminService/ListEndUserUsage"
 	AdminService_GetRequestRecord_FullMethodName   = "/umg.v1.AdminService/GetRequestRecord"
 	AdminService_ListRequestRecords_FullMethodName = "/umg.v1.AdminService/ListRequestRecords"
 	AdminService_ListChannels_FullMethodName       = "/umg.v1.AdminService/ListChannels"
@@ -70,6 +71,9 @@ type AdminServiceClient interface {
 	// Aggregates usage by key, model, operation, channel, project, owner, tag and time. Calls appear some seconds after
 	// their end. Fails with INVALID_ARGUMENT when the span ends before it begins or has more than 10,000 buckets.
 	ListUsage(ctx context.Context, in *ListUsageRequest, opts ...grpc.CallOption) (*ListUsageResponse, error)
+	// Aggregates usage by end user, highest cost first. Only calls that name an end user count. Calls appear some seconds
+	// after their end. Fails with INVALID_ARGUMENT when the span ends before it begins.
+	ListEndUserUsage(ctx context.Context, in *ListEndUserUsageRequest, opts ...grpc.CallOption) (*ListEndUserUsageResponse, error)
 	// Returns the record of one call; every key may read its own calls. Fails with NOT_FOUND on an id that is unknown, no
 	// longer stored, or of another key's call.
 	GetRequestRecord(ctx context.Context, in *GetRequestRecordRequest, opts ...grpc.CallOption) (*GetRequestRecordResponse, error)
@@ -170,6 +174,16 @@ func (c *adminServiceClient) ListUsage(ctx context.Context, in *ListUsageRequest
 	return out, nil
 }
 
+func (c *adminServiceClient) ListEndUserUsage(ctx context.Context, in *ListEndUserUsageRequest, opts ...grpc.CallOption) (*ListEndUserUsageResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListEndUserUsageResponse)
+	err := c.cc.Invoke(ctx, AdminService_ListEndUserUsage_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *adminServiceClient) GetRequestRecord(ctx context.Context, in *GetRequestRecordRequest, opts ...grpc.CallOption) (*GetRequestRecordResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(GetRequestRecordResponse)
@@ -238,6 +252,9 @@ type AdminServiceServer interface {
 	// Aggregates usage by key, model, operation, channel, project, owner, tag and time. Calls appear some seconds after
 	// their end. Fails with INVALID_ARGUMENT when the span ends before it begins or has more than 10,000 buckets.
 	ListUsage(context.Context, *ListUsageRequest) (*ListUsageResponse, error)
+	// Aggregates usage by end user, highest cost first. Only calls that name an end user count. Calls appear some seconds
+	// after their end. Fails with INVALID_ARGUMENT when the span ends before it begins.
+	ListEndUserUsage(context.Context, *ListEndUserUsageRequest) (*ListEndUserUsageResponse, error)
 	// Returns the record of one call; every key may read its own calls. Fails with NOT_FOUND on an id that is unknown, no
 	// longer stored, or of another key's call.
 	GetRequestRecord(context.Context, *GetRequestRecordRequest) (*GetRequestRecordResponse, error)
@@ -281,6 +298,9 @@ func (UnimplementedAdminServiceServer) GetUsage(context.Context, *GetUsageReques
 }
 func (UnimplementedAdminServiceServer) ListUsage(context.Context, *ListUsageRequest) (*ListUsageResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListUsage not implemented")
+}
+func (UnimplementedAdminServiceServer) ListEndUserUsage(context.Context, *ListEndUserUsageRequest) (*ListEndUserUsageResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListEndUserUsage not implemented")
 }
 func (UnimplementedAdminServiceServer) GetRequestRecord(context.Context, *GetRequestRecordRequest) (*GetRequestRecordResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetRequestRecord not implemented")
@@ -456,6 +476,24 @@ func _AdminService_ListUsage_Handler(srv interface{}, ctx context.Context, dec f
 	return interceptor(ctx, in, info, handler)
 }
 
+func _AdminService_ListEndUserUsage_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListEndUserUsageRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).ListEndUserUsage(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_ListEndUserUsage_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).ListEndUserUsage(ctx, req.(*ListEndUserUsageRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _AdminService_GetRequestRecord_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(GetRequestRecordRequest)
 	if err := dec(in); err != nil {
@@ -548,6 +586,10 @@ var AdminService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListUsage",
 			Handler:    _AdminService_ListUsage_Handler,
+		},
+		{
+			MethodName: "ListEndUserUsage",
+			Handler:    _AdminService_ListEndUserUsage_Handler,
 		},
 		{
 			MethodName: "GetRequestRecord",
