@@ -166,6 +166,7 @@ class Accounts:
         try:
             async with self._store.write() as session:
                 row = await _row(session, account_id)
+                kind = row.kind  # a transaction that fails leaves no row to read
                 _check_open(row)
                 if fields.get("organization_id", row.organization_id or "") != (row.organization_id or ""):
                     raise _invalid("organization_id", "a project stays in its organisation; create another project")
@@ -173,7 +174,7 @@ class Accounts:
                 _set_fields(row, fields)
                 await self._record(session, row, before)
         except IntegrityError:
-            raise _name_exists(row.kind, fields.get("name", "")) from None
+            raise _name_exists(kind, fields.get("name", "")) from None
         return account_of(row)
 
     @repeated_idempotent
@@ -184,12 +185,12 @@ class Accounts:
         try:
             async with self._store.write() as session:
                 row = await _row(session, account_id)
-                before = _audited(row)
+                kind, name, before = row.kind, row.name, _audited(row)
                 if closed != (row.close_time is not None):
                     row.close_time = utc_of(self._clock) if closed else None
                 await self._record(session, row, before)
         except IntegrityError:
-            raise _name_exists(row.kind, row.name) from None
+            raise _name_exists(kind, name) from None
         return account_of(row)
 
     async def _record(self, session: AsyncSession, row: AccountRow, before: Mapping[str, object] | None) -> None:

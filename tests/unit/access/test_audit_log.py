@@ -76,6 +76,17 @@ async def test_accounts_and_users_are_audited_and_events_are_selected(store: Sto
     assert [event.event_id for event in (newest, *rest)] == [event.event_id for event in reversed(found)]
 
 
+async def test_a_name_that_is_taken_is_refused_at_a_change_and_at_an_opening(store: Store) -> None:
+    accounts = Accounts(store)
+    first, second = [await accounts.create(PROJECT_KIND, {"name": name}) for name in ("search", "ads")]
+    with pytest.raises(UmgError, match="the project `search` exists"):
+        await accounts.update(second.account_id, {"name": "search"})
+    await accounts.set_closed(first.account_id, closed=True)
+    await accounts.update(second.account_id, {"name": "search"})
+    with pytest.raises(UmgError, match="the project `search` exists"):
+        await accounts.set_closed(first.account_id, closed=False)
+
+
 async def test_refused_acts_are_written_up_to_a_bound(store: Store) -> None:
     log = AuditLog(store)
     for _ in range(MAX_REFUSALS_PER_MINUTE + 5):
