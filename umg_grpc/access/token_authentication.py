@@ -77,7 +77,7 @@ class TokenAuthenticator:
         caller = token_caller(tokens.issuer, claims, project_id)
         row = rows.usable_row(caller.caller_id) or await self._look_up(caller, rows)
         principal = await self._principal(tokens.issuer, claims, row)
-        if principal is None and not row.caller.user_id:
+        if not row.caller.user_id:  # also beside roles of the token: disabling the user ends its tokens
             with suppress(SQLAlchemyError, OSError, TimeoutError):  # the next token does it
                 await self._rows.assign_user(caller)
         known = KnownToken(row, section, models_of(claims, section), tokens.expires_at(claims), principal)

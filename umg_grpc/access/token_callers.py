@@ -88,12 +88,20 @@ def models_of(claims: Claims, section: TokenCallers) -> tuple[str, ...]:
 
 
 def project_of(claims: Claims, section: TokenCallers) -> str:
-    """Return the name or id of the project of a token; "" for none. Raise UmgError(INVALID_KEY) for several."""
+    """Return the name or id of the project of a token; "" for none. Raise UmgError(INVALID_KEY) for several, and for
+    one that is no name.
+    """
     found = claim_values(claims, section.project_claim) if section.project_claim is not None else ()
     if len(found) > 1:
         message = f"the token's `{section.project_claim}` names several projects; request a token for one"
         raise UmgError(pb.ERROR_REASON_INVALID_KEY, message)
-    return found[0] if found else section.project or ""
+    project = found[0] if found else section.project or ""
+    if not project.isprintable():  # half a surrogate pair, for example, which no database can compare
+        message = (
+            f"the token's `{section.project_claim}` is not the name or id of a project; it has unprintable characters"
+        )
+        raise UmgError(pb.ERROR_REASON_INVALID_KEY, message)
+    return project
 
 
 def token_caller(issuer: Issuer, claims: Claims, project_id: str) -> TokenCaller:

@@ -17,16 +17,19 @@ Claims: TypeAlias = Mapping[str, Any]
 MAX_TOKEN_CHARACTERS = 32_768
 MAX_SUBJECT_CHARACTERS = 255
 """Most characters of `sub` (OpenID Connect Core 1.0, section 2)."""
+FOREVER_SECONDS = 1e15
+"""Bound of the times in tokens, beyond which no number is a time."""
 REQUIRED_CLAIMS = ("iss", "sub", "aud", "exp")
 DISTRIBUTED_CLAIMS = "_claim_names"
 """Claim with the names of the claims that the issuer left out of the token (OpenID Connect Core 1.0, section 5.6.2)."""
-# the library reads the clock of the machine; `_check_times` has that of the gateway
+# the library reads the clock of the machine; `_check_times` has that of the gateway, and `_check_claims` names `sub`
 _CHECKS: "Options" = {
     "require": list(REQUIRED_CLAIMS),
     "enforce_minimum_key_length": True,
     "verify_exp": False,
     "verify_nbf": False,
     "verify_iat": False,
+    "verify_sub": False,
 }
 
 
@@ -71,7 +74,7 @@ class IssuerTokens:
         except (jwt.InvalidTokenError, ValueError, RecursionError):
             raise _invalid("the token cannot be read; send it unchanged") from None
         algorithm, key_id = header.get("alg"), header.get("kid")
-        if algorithm not in SIGNATURE_ALGORITHMS:
+        if not isinstance(algorithm, str) or algorithm not in SIGNATURE_ALGORITHMS:
             raise _invalid(
                 f"the token's `alg` is not accepted; tokens need one of {', '.join(sorted(SIGNATURE_ALGORITHMS))}"
             )
@@ -98,7 +101,7 @@ class IssuerTokens:
         now, leeway = self._now(), self.issuer.leeway
         times = {name: claims[name] for name in ("exp", "nbf", "iat") if name in claims}
         for name, value in times.items():
-            if isinstance(value, bool) or not isinstance(value, (int, float)):
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < FOREVER_SECONDS:
                 raise _invalid(f"the token's `{name}` is not a number")
             if name != "exp" and value > now + leeway:
                 raise _invalid(f"the token is not valid yet by its `{name}`; check the clocks")
@@ -109,7 +112,7 @@ class IssuerTokens:
     def _check_claims(self, claims: Claims) -> None:
         subject = claims["sub"]
         if not isinstance(subject, str) or not 0 < len(subject) <= MAX_SUBJECT_CHARACTERS or not subject.isprintable():
-            raise _invalid(f"the token's `sub` is not a text of 1 to {MAX_SUBJECT_CHARACTERS} characters")
+            raise _invalid(f"the token's `sub` is not a text of 1 to {MAX_SUBJECT_CHARACTERS} printable characters")
         for name, value in self.issuer.required_claims.items():
             if value not in claim_values(claims, name):
                 raise _invalid(f"the token's `{name}` is not the one that this gateway requires")

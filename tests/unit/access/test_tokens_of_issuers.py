@@ -22,8 +22,9 @@ from umg_grpc.access.issuer_keys import RETRY_SECONDS, IssuerAwayError
 from umg_grpc.access.issuer_roles import IssuerRoles
 from umg_grpc.access.token_authentication import TokenAuthenticator
 from umg_grpc.access.token_callers import TokenCallerRows
+from umg_grpc.access.users import Users
 from umg_grpc.base.errors import UmgError
-from umg_grpc.config.sign_on_section import Issuer, SignOn, TokenCallers
+from umg_grpc.config.sign_on_section import Issuer, RoleOfClaim, SignOn, TokenCallers
 from umg_grpc.store import Store
 from umg_grpc.store.database_time import utc_of
 from umg_grpc.store.table_definitions import AccountRow, ApiKey
@@ -68,9 +69,11 @@ async def opened(store: Store, keys: ApiKeys, clock: Clock, monkeypatch: pytest.
                     raise IssuerAwayError(f"status {response.status}")
                 return await response.read()
 
-        async def open_setting(*, required: dict[str, str] | None = None, **section: Any) -> Setting:
+        async def open_setting(
+            *, required: dict[str, str] | None = None, rows: tuple[RoleOfClaim, ...] = (), **section: Any
+        ) -> Setting:
             callers = TokenCallers(audiences=(AUDIENCE,), **section)
-            entry = Issuer(name="main", issuer=issuer.url, callers=callers, required_claims=required or {})
+            entry = Issuer(name="main", issuer=issuer.url, callers=callers, required_claims=required or {}, roles=rows)
             tokens = TokenAuthenticator(
                 SignOn(issuers=(entry,)), fetch, TokenCallerRows(store), IssuerRoles(store), clock
             )
@@ -127,6 +130,11 @@ def _hs256_with_the_public_key(setting: Setting) -> str:
     return (head + b"." + base64.urlsafe_b64encode(signature).rstrip(b"=")).decode()
 
 
+def _with_the_head(setting: Setting, head: dict[str, Any]) -> str:
+    _, claims, signature = setting.token().split(".")
+    return f"{base64.urlsafe_b64encode(json.dumps(head).encode()).decode().rstrip('=')}.{claims}.{signature}"
+
+
 def _of_another_key(setting: Setting) -> str:
     other = SigningKey.generated("first")
     return setting.issuer.signed(setting.issuer.claims(setting.clock()), other)
@@ -151,6 +159,9 @@ REFUSED = [
     Refused("issued in the future", _at("iat", 31), INVALID, "`iat`"),
     Refused("a text as its end", _changed(exp="soon"), INVALID, "`exp`"),
     Refused("the algorithm none", lambda s: unsigned(s.issuer.claims(s.clock())), INVALID, "`alg`"),
+    Refused("an algorithm that is no text", lambda s: _with_the_head(s, {"alg": ["ES256"]}), INVALID, "`alg`"),
+    Refused("an end beyond all times", _changed(exp=10**400), INVALID, "`exp`"),
+    Refused("a number as its subject", _changed(sub=5), INVALID, "`sub`"),
     Refused("HS256 with the public key", _hs256_with_the_public_key, INVALID, "`alg`"),
     Refused("a signature by another key", _of_another_key, INVALID, "signature"),
     Refused("a changed claim", _with_a_changed_claim, INVALID, "signature"),
@@ -311,6 +322,8 @@ async def test_a_token_belongs_to_the_project_that_it_names(opened: Opening, sto
     assert [row.project_id for row in rows] == ["proj_search", "proj_ads"]
     assert "`gone`" in (await setting.rejection(setting.token(project="gone"))).message
     assert "several" in (await setting.rejection(setting.token(project=["search", "ads"]))).message
+    half_a_letter = await setting.rejection(setting.token(project="\ud800"))
+    assert (half_a_letter.reason, "unprintable" in half_a_letter.message) == (INVALID, True)
 
 
 async def test_a_revoked_caller_is_refused_with_any_token(opened: Opening, keys: ApiKeys) -> None:
@@ -323,6 +336,18 @@ async def test_a_revoked_caller_is_refused_with_any_token(opened: Opening, keys:
     assert setting.authenticator.valid_caller(found) is None
     assert "revoked" in (await setting.rejection(token)).message
     assert "revoked" in (await setting.rejection(setting.token(jti="another"))).message
+
+
+async def test_disabling_a_user_ends_its_tokens_also_with_roles_of_their_own(opened: Opening, store: Store) -> None:
+    setting: Setting = await opened(rows=(RoleOfClaim(value="admins", role="owner"),))
+    caller = await setting.caller(groups=["admins"])  # before the first sign-in of this person
+    assert caller.administrator
+    users = Users(store)
+    user = await users.sign_in(setting.issuer.url, "ada", name="Ada")
+    await setting.caller(groups=["admins"], jti="another")
+    await users.update(user.user_id, {"disabled": True})
+    await setting.authenticator._request_lookup(caller.key_id)
+    assert "revoked" in (await setting.rejection(setting.token(groups=["admins"], jti="third"))).message
 
 
 async def test_a_caller_has_no_secret(opened: Opening, keys: ApiKeys) -> None:
