@@ -88,10 +88,10 @@ class Authority:
         if self.principal is None:
             message = "this API key may not administer the gateway; use a key of an administrator"
             return UmgError(pb.ERROR_REASON_PERMISSION_DENIED, message, operation=ADMIN_SCOPE)
-        memberships = self.principal.memberships if account_id is None else self._memberships(account_id)
-        roles = ", ".join(f"{membership.role} {self._place(membership)}" for membership in memberships) or "none"
-        message = f"not allowed: your role is {roles}, which does not permit `{permission_name(permission)}`"
-        return UmgError(pb.ERROR_REASON_PERMISSION_DENIED, message, operation=permission_name(permission))
+        permitted = f"`{permission_name(permission)}`"
+        if account_id is not None and not self._memberships(account_id):
+            permitted += f" {self._place(account_id)}"
+        return self._refused(permission, f"does not permit {permitted}")
 
     def allowed_accounts(self, permission: Permission, least: Extent = Extent.PART) -> frozenset[str] | None:
         """Return the accounts in which the caller has at least this extent of a permission; None for all accounts."""
@@ -143,7 +143,8 @@ class Authority:
                 *(GRANTED_ROLES.get(role, ()) for role in self.roles(membership.account_id))
             )
             if membership.role not in granted:
-                raise self.denied(pb.PERMISSION_USERS_WRITE, membership.account_id)
+                given = f"the role {membership.role} {self._place(membership.account_id)}"
+                raise self._refused(pb.PERMISSION_USERS_WRITE, f"neither gives nor takes {given}")
 
     def only_project(self, permission: Permission) -> str:
         """Return the project of a caller that has a permission in one project alone; "" for any other caller."""
@@ -157,9 +158,17 @@ class Authority:
         memberships = () if self.principal is None else self.principal.memberships
         return [membership for membership in memberships if membership.account_id in covering]
 
-    def _place(self, membership: Membership) -> str:
-        account = self.accounts.get(membership.account_id)
-        return "of the gateway" if membership.account_id == WHOLE_GATEWAY or account is None else f"in `{account.name}`"
+    def _refused(self, permission: Permission, reason: str) -> UmgError:
+        memberships = () if self.principal is None else self.principal.memberships
+        roles = ", ".join(f"{each.role} {self._place(each.account_id)}" for each in memberships) or "none"
+        message = f"not allowed: your role is {roles}, which {reason}"
+        return UmgError(pb.ERROR_REASON_PERMISSION_DENIED, message, operation=permission_name(permission))
+
+    def _place(self, account_id: str) -> str:
+        if account_id == WHOLE_GATEWAY:
+            return "of the gateway"
+        account = self.accounts.get(account_id)
+        return "outside of your accounts" if account is None else f"in `{account.name}`"
 
 
 _KEY_CHANGES = frozenset({pb.PERMISSION_KEYS_WRITE, pb.PERMISSION_KEYS_ROTATE})

@@ -212,7 +212,8 @@ class Users:
             return user
 
     async def _record(self, session: AsyncSession, before: User | None, after: User) -> None:
-        accounts = {each.account_id for user in (before, after) if user is not None for each in user.memberships}
+        users = [user for user in (before, after) if user is not None]
+        accounts = {each.account_id for user in users for each in (*user.memberships, *user.issuer_memberships)}
         account = accounts.pop() if len(accounts) == 1 else ""
         changed = ChangedObject("user", after.user_id, after.name, account)
         former = None if before is None else _audited(before)
@@ -367,7 +368,8 @@ async def _memberships(session: AsyncSession, users: Collection[str]) -> Mapping
 
 
 def _email_exists(email: str) -> UmgError:
-    return UmgError(pb.ERROR_REASON_ALREADY_EXISTS, f"a user with the e-mail address `{email}` exists")
+    message = f"a user with the e-mail address `{email}` exists; change its roles, or ask an owner if you do not see it"
+    return UmgError(pb.ERROR_REASON_ALREADY_EXISTS, message)
 
 
 def _invalid(field: str, message: str) -> UmgError:

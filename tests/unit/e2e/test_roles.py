@@ -301,6 +301,53 @@ async def test_a_viewer_and_billing_see_a_part_of_users_keys_and_channels(world:
         assert bool(user.user.settings.email) == has_email
 
 
+async def test_a_viewer_of_the_audit_log_sees_no_addresses(world: World) -> None:
+    made = {
+        "name": "addressed",
+        "email": "addressed@a.example",
+        "memberships": [Membership(world.projects["mine"], Role.VIEWER)],
+    }
+    await Users(world.gateway.service.store).create(SERVICE_ACCOUNT, made)  # type: ignore[arg-type]
+    for role, has_address in (("viewer", False), ("admin", True)):
+        _, secret = await world.key("mine", role)
+        _, log = await world.call("grpc", pb.ListAuditEventsRequest(object_kinds=["user"]), secret)
+        assert isinstance(log, pb.ListAuditEventsResponse)
+        [event] = [each for each in log.events if each.object_name == "addressed"]
+        assert ("addressed@a.example" in event.after_json, "addressed" in event.after_json) == (has_address, True)
+
+
+@pytest.mark.parametrize("face", ["grpc", "http"])
+async def test_a_refused_act_that_names_a_key_by_its_secret_is_audited_without_it(world: World, face: str) -> None:
+    key, named = await world.key("mine")
+    for role in ("viewer", "holder"):
+        _, secret = await world.key("mine", "" if role == "holder" else role)
+        assert (await world.call(face, pb.RevokeKeyRequest(key_id=named), secret))[0] in {"PERMISSION_DENIED", 403}
+    _, secret = await world.key("mine", "owner")
+    _, log = await world.call("grpc", pb.ListAuditEventsRequest(refused_only=True, object_ids=[key.prefix]), secret)
+    assert isinstance(log, pb.ListAuditEventsResponse)
+    assert len(log.events) == 2
+    assert named not in str(log)
+
+
+async def test_a_refusal_states_the_own_role_and_the_right_that_it_lacks(world: World) -> None:
+    mine = world.projects["mine"]
+    settings = pb.UserSettings(memberships=[pb.Membership(account_id=mine, role=pb.USER_ROLE_OWNER)])
+    update = pb.UpdateUserRequest(
+        user_id=world.users["admin"], settings=settings, update_mask=FieldMask(paths=["memberships"])
+    )
+    for request, reason in (
+        (update, "which neither gives nor takes the role owner in `mine`"),
+        (
+            pb.CreateAccountRequest(kind=KINDS["project"], settings=pb.AccountSettings(name="new")),
+            "which does not permit `accounts_write` of the gateway",
+        ),
+    ):
+        _, secret = await world.key("mine", "admin")
+        _, response = await world.call("http", request, secret)
+        assert isinstance(response, dict)
+        assert response["error"]["message"] == f"not allowed: your role is admin in `mine`, {reason}"
+
+
 async def test_a_disabled_user_ends_its_keys(world: World) -> None:
     users = Users(world.gateway.service.store)
     user = await users.create(

@@ -8,6 +8,7 @@ from urllib.parse import unquote
 from google.protobuf.message import Message
 
 from umg_grpc.access.access_control import AccessControl, Authority
+from umg_grpc.access.api_keys import KEY_PREFIX, SHOWN_CHARACTERS
 from umg_grpc.access.audit_log import CURRENT_ACT, KEY_ACTOR, OPERATOR_ACTOR, USER_ACTOR, Act, AuditLog
 from umg_grpc.access.role_permissions import CHANGING_PERMISSIONS, permission_of
 from umg_grpc.base.errors import UmgError
@@ -95,5 +96,7 @@ def _named_object(request: Message) -> tuple[str, str]:
     for noun in ("Key", "Account", "User"):
         if noun in method:
             field = f"{noun.lower()}_id"
-            return noun.lower(), getattr(request, field, "")
+            reference = getattr(request, field, "")
+            # a caller may name a key by the whole secret, of which the log has the shown part alone
+            return noun.lower(), reference[:SHOWN_CHARACTERS] if reference.startswith(KEY_PREFIX) else reference
     return "", ""

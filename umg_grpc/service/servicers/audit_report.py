@@ -8,6 +8,7 @@ import msgspec
 
 from umg_grpc.access.accounts import Accounts
 from umg_grpc.access.audit_log import AuditFilter, AuditLog
+from umg_grpc.access.role_permissions import Extent
 from umg_grpc.base.time_units import micros_of, time_of
 from umg_grpc.service.servicers.administrative_calls import AdministrativeCalls
 from umg_grpc.service.servicers.timestamps import timestamp, utc
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from umg_grpc.store.audit_table import AuditRow
 
 PAGE_SIZE = 100
+PRIVATE_SETTINGS = frozenset({"email", "subject"})
+"""Settings of users that are not shown to roles which see users without e-mail addresses."""
 ACTOR_KINDS: Final = {
     name: pb.AuditActorKind.ValueType(value) for value, name in enum_names(pb.AuditActorKind.DESCRIPTOR).items()
 }
@@ -66,7 +69,7 @@ class AuditReport:
         )
         size = request.page_size if request.HasField("page_size") else PAGE_SIZE
         found = await self._log.page(events, _position(request.page_token), size + 1)
-        response = pb.ListAuditEventsResponse(events=[_message(row) for row in found[:size]])
+        response = pb.ListAuditEventsResponse(events=[_message(row, authority) for row in found[:size]])
         if len(found) > size:
             position = _EventPosition(found[size - 1].time_micros, found[size - 1].event_id)
             response.next_page_token = encode_token(PageBoundary(msgspec.json.encode(position).decode()))
@@ -83,7 +86,18 @@ def _position(token: str) -> tuple[int, str] | None:
     return position.time, position.event_id
 
 
-def _message(row: AuditRow) -> pb.AuditEvent:
+def _without_addresses(settings: str) -> str:
+    """Return the settings of a user without its e-mail address and its subject at the issuer."""
+    if not settings:
+        return settings
+    shown = {name: value for name, value in msgspec.json.decode(settings).items() if name not in PRIVATE_SETTINGS}
+    return msgspec.json.encode(shown).decode()
+
+
+def _message(row: AuditRow, authority: Authority) -> pb.AuditEvent:
+    before, after = row.before_json, row.after_json
+    if row.object_kind == "user" and authority.extent(pb.PERMISSION_USERS_READ, row.account_id) is not Extent.ALL:
+        before, after = _without_addresses(before), _without_addresses(after)
     return pb.AuditEvent(
         event_id=row.event_id,
         time=timestamp(time_of(row.time_micros)),
@@ -99,7 +113,7 @@ def _message(row: AuditRow) -> pb.AuditEvent:
         account_id=row.account_id,
         refused=row.refused,
         message=row.message,
-        before_json=row.before_json,
-        after_json=row.after_json,
+        before_json=before,
+        after_json=after,
         request_id=row.request_id,
     )
