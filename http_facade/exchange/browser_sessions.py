@@ -102,7 +102,10 @@ def csrf_token(token: str) -> str:
 
 def is_loopback(host: str) -> bool:
     """Return whether a `Host` header names this machine."""
-    name = (urlsplit(f"//{host}").hostname or "") if host.isprintable() else ""
+    try:
+        name = (urlsplit(f"//{host}").hostname or "") if host.isprintable() else ""
+    except ValueError:  # half an IPv6 address
+        return False
     try:
         return ip_address(name).is_loopback
     except ValueError:

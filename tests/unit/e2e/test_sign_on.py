@@ -246,9 +246,10 @@ async def test_a_link_of_the_start_opens_one_session(client: Client) -> None:
     assert await client.gateway.service.sign_on.session(code) is None
 
 
-async def test_without_tls_people_sign_in_at_loopback_only(client: Client) -> None:
+@pytest.mark.parametrize("host", ["gateway.example", "localhost.example", "[::1"])
+async def test_without_tls_people_sign_in_at_loopback_only(client: Client, host: str) -> None:
     for path in (LOGIN, ME, CALLBACK):
-        status, text, _ = await client.get(path, host="gateway.example")
+        status, text, _ = await client.get(path, host=host)
         assert (status, "`tls`" in text) == (403, True)
 
 
