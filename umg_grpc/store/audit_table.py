@@ -55,10 +55,12 @@ def append_only_statements(dialect: str) -> list[str]:
     """Return the statements that create the triggers. `dialect`: SQLAlchemy's name of the kind of database."""
     table = AuditRow.__tablename__
     if dialect == SQLITE_KIND:
+        # INSERT OR REPLACE deletes the former row without its trigger
+        exists = f"EXISTS (SELECT 1 FROM {table} WHERE event_id = NEW.event_id OR rowid = NEW.rowid)"  # noqa: S608  names of our own
         return [
-            f"CREATE TRIGGER umg_{table}_{act.lower()} BEFORE {act} ON {table}"
+            f"CREATE TRIGGER umg_{table}_{act.lower()} BEFORE {act} ON {table}{condition}"
             f" BEGIN SELECT RAISE(ABORT, '{_REFUSAL}'); END"
-            for act in ("UPDATE", "DELETE")
+            for act, condition in (("UPDATE", ""), ("DELETE", ""), ("INSERT", f" WHEN {exists}"))
         ]
     trigger = f"CREATE TRIGGER umg_{table}_change BEFORE UPDATE OR DELETE OR TRUNCATE ON {table}"
     return [_FUNCTION, f"{trigger} FOR EACH STATEMENT EXECUTE FUNCTION umg_refuse_audit_change()"]

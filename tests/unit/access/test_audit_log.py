@@ -1,6 +1,7 @@
 """Audit log: an event in the transaction of each change, without secrets, that nothing can change or delete."""
 
 import json
+from pathlib import Path
 
 import pytest
 from sqlalchemy import text
@@ -13,7 +14,7 @@ from umg_grpc.access.audit_log import CURRENT_ACT, MAX_REFUSALS_PER_MINUTE, Act,
 from umg_grpc.access.budget_settings import Budget
 from umg_grpc.access.users import PERSON_KIND, Users
 from umg_grpc.base.errors import UmgError
-from umg_grpc.store import Store
+from umg_grpc.store import Store, open_store
 from umg_grpc.store.audit_table import AuditRow
 
 ADA = Act(actor_kind="user", actor_id="user_1", actor_name="ada", credential="sk-umg-3f9a", address="10.0.0.9")
@@ -94,6 +95,26 @@ async def test_refused_acts_are_written_up_to_a_bound(store: Store) -> None:
     refused = await log.page(AuditFilter(refused_only=True), None, 1000)
     assert MAX_REFUSALS_PER_MINUTE <= len(refused) <= 2 * MAX_REFUSALS_PER_MINUTE  # of at most two minutes
     assert (refused[0].object_id, refused[0].message, refused[0].after_json) == ("app", "not allowed", "")
+
+
+@pytest.mark.parametrize("column", ["event_id", "rowid"])
+async def test_sqlite_refuses_to_replace_an_event(tmp_path: Path, column: str) -> None:
+    store = await open_store("sqlite", tmp_path)
+    try:
+        await ApiKeys(store).create("app")
+        names = [each.name for each in AuditRow.__table__.columns]
+        values = [name if name == column or name != "event_id" else "'another'" for name in names]
+        if column == "rowid":
+            names, values = ["rowid", *names], ["rowid", *values]
+        replace = (
+            f"INSERT OR REPLACE INTO audit_events ({', '.join(names)}) SELECT {', '.join(values)} FROM audit_events"
+        )
+        with pytest.raises(DBAPIError, match="cannot be changed or deleted"):
+            async with store.write() as session:
+                await session.execute(text(replace))
+        assert len(await events(store)) == 1
+    finally:
+        await store.aclose()
 
 
 @pytest.mark.parametrize("statement", ["UPDATE audit_events SET actor_name = ''", "DELETE FROM audit_events"])
