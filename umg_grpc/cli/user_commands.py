@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from umg_grpc.access.principals import Role
 from umg_grpc.cli.command_headings import CommandsByHeading
 from umg_grpc.cli.command_runner import run_async
 from umg_grpc.cli.common_flags import AdminTarget, prints_table, takes, time_or_age
@@ -130,7 +131,12 @@ def export_events(*, since: SinceFlag = None, target: AdminTarget) -> None:
 def _roles(texts: Sequence[str] | None) -> list[dict[str, str]]:
     found = list[dict[str, str]]()
     for text in texts or ():
-        role, _, account = text.partition(":")
+        role, colon, account = text.partition(":")
+        if colon and not account:  # of a variable that is not set; without an account it would be the whole gateway
+            message = f"name the account after `{text}`; for the whole gateway leave the colon out: `{role}`"
+            raise typer.BadParameter(message, param_hint="--role")
+        if text != NO_ROLES and role not in list(Role):
+            raise typer.BadParameter(f"there is no role `{role}`; choose from {', '.join(Role)}", param_hint="--role")
         if text != NO_ROLES:
             found.append({"role": role, "account_id": account})
     return found

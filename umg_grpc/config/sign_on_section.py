@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 ISSUER_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 MIN_SESSION_SECONDS = 60
 Claim = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
+Reference = Annotated[str, msgspec.Meta(min_length=1)]
+"""Name or id. An empty one, of a variable that is not set, would be the whole gateway."""
 SessionSeconds = Annotated[float, msgspec.Meta(ge=MIN_SESSION_SECONDS, le=30 * 86400)]
 
 
@@ -34,9 +36,9 @@ class RoleOfClaim(ConfigEntry, frozen=True):
     """Value of the claim, for example the name or id of a group, in which `*` matches any characters."""
     role: Literal["owner", "admin", "member", "viewer", "billing"]
     """Role that it gives."""
-    project: str | None = None
+    project: Reference | None = None
     """Name or id of the project that the role is of."""
-    organization: str | None = None
+    organization: Reference | None = None
     """Name or id of the organisation that the role is of, with all its projects; the role is of the whole gateway if
     neither is set.
     """
@@ -47,7 +49,7 @@ class TokenCallers(ConfigEntry, frozen=True):
 
     audiences: Annotated[tuple[Claim, ...], msgspec.Meta(min_length=1)]
     """Values of `aud`, of which a token needs one."""
-    project: str | None = None
+    project: Reference | None = None
     """Name or id of the project that its callers belong to, where `project_claim` gives none."""
     project_claim: Claim | None = None
     """Claim with the name or id of the caller's project."""

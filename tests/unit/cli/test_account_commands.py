@@ -61,6 +61,13 @@ async def test_accounts_and_their_keys_are_managed_and_audited(folder: Path) -> 
     assert [json.loads(line) for line in exported] == events
 
 
+@pytest.mark.parametrize("role", ["admin:", "boss:search", "boss"])
+async def test_a_wrong_role_is_refused_by_its_flag(folder: Path, role: str) -> None:
+    code, _, err = await run("users", "create", "Ada", "--role", role, "--data", str(folder))
+    assert (code, "--role" in err) == (2, True), err
+    assert await listed(folder, "users", "list") == []
+
+
 async def test_a_wrong_budget_is_refused_by_its_flag(folder: Path) -> None:
     for flags, named in (
         (("--soft-budget", "1/week"), "--soft-budget"),

@@ -415,6 +415,11 @@ AT_LOCAL = [
     ("a family that is no short name", "models: {m: {family: a b}}", 2,
      "models.m.family: expected a family such as famG: up to 32 letters, digits, `.`, `_` or `-`"),
     ("an unknown tokenizer", "models: {m: {tokenizer: o200k}}", 2, f"models.m.tokenizer: expected one of {', '.join(TOKENIZER_ROWS)}"),
+    *(
+        (f"a role in an empty {account}", f"sign_on: {{issuers: [{{name: a, issuer: 'https://a', client_id: u, roles: [{{value: x, role: owner, {account}: ''}}]}}]}}", 2,
+         f"sign_on.issuers[0].roles[0].{account}: expected text of length >= 1")
+        for account in ("project", "organization")
+    ),
     ("totals of usage that end before its records", "usage: {ttl: 90d, totals_ttl: 30d}", 2,
      "usage.totals_ttl: expected at least the 7776000 seconds of `usage.ttl`"),
     ("a store without room", "reasoning: {max_bytes: 0}", 2, "reasoning.max_bytes: expected a number of bytes or a size like 1GiB, at most 1024TiB"),
