@@ -205,10 +205,10 @@ OLLAMA_ROUTES = (  # its embeddings are rows of their operation
     Route("GET", "/api/version", Shape.GET_VERSION, "ollama_chat", needs_key=False),
 )
 
-ADMINISTRATIVE_SERVICES = ("AdminService", "AccountService", "UserService", "AuditService")
+ADMINISTRATIVE_SERVICES = ("AdminService", "AlertService", "AccountService", "UserService", "AuditService")
 METHOD_SERVICES = (
     *dict.fromkeys(row.service for row in OPERATION_ROWS),
-    *("ModelService", "AlertService", *ADMINISTRATIVE_SERVICES),
+    *("ModelService", *ADMINISTRATIVE_SERVICES),
 )
 """Services of the schema whose methods are called with a key."""
 SIGNED_SERVICES = ("FileService",)

@@ -22,14 +22,13 @@ PERMITTED_OPERATIONS: Mapping[str, frozenset[ModelOperation]] = {
 EVERY_KEY = frozenset({*PERMITTED_OPERATIONS, ADMIN_SCOPE})
 """Scopes of a method that every key may call."""
 
-ADMINISTRATIVE_SERVICES = ("AdminService", "AccountService", "UserService", "AuditService")
+ADMINISTRATIVE_SERVICES = ("AdminService", "AlertService", "AccountService", "UserService", "AuditService")
 """Services whose methods state a permission of roles, which `access_control.py` checks with the caller's rights."""
 
 _SERVICES: Mapping[str, frozenset[str] | None] = {
     **{row.service: frozenset({row.scope}) for row in OPERATION_ROWS},
     "ModelService": frozenset({MODELS_SCOPE}),
     "FileService": None,
-    "AlertService": frozenset({ADMIN_SCOPE}),
     **dict.fromkeys(ADMINISTRATIVE_SERVICES, EVERY_KEY),
 }
 _METHODS: Mapping[str, frozenset[str] | None] = {

@@ -45,7 +45,7 @@ class LocalAdmin:
             yield cls(
                 {
                     "umg.v1.AdminService": Administration(store, NoChannels(), check_change),
-                    "umg.v1.AlertService": AlertAdministration(table, receivers, check_change, store.clock.now),
+                    "umg.v1.AlertService": AlertAdministration(store, table, receivers, check_change, store.clock.now),
                     "umg.v1.AccountService": AccountAdministration(store, check_change),
                     "umg.v1.UserService": UserAdministration(store, check_change),
                     "umg.v1.AuditService": AuditReport(store, check_change),

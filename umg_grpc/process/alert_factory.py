@@ -61,7 +61,7 @@ def alert_parts(
     evaluation = RuleEvaluation(facts, budget_sources(store), router, shared.learned.all, now)
     watch = AlertWatch(config.alerts, table, evaluation, AlertSender(table, clients), now)
     outages = OutageReport(facts, shared.health.snapshot, lambda: _reads_outages(watch.settings), now)
-    return AlertParts(clients, watch, outages, AlertServicer(table, clients, check, now))
+    return AlertParts(clients, watch, outages, AlertServicer(store, table, clients, check, now))
 
 
 def _reads_outages(settings: AlertSettings) -> bool:

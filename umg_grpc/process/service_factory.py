@@ -92,7 +92,7 @@ from umg_grpc.wire.video import ENTRY_FORMATS
 
 SERVICE_NAMES = sorted(
     {
-        *(f"umg.v1.{name}" for name in (*ADMINISTRATIVE_SERVICES, "AlertService", "FileService", "ModelService")),
+        *(f"umg.v1.{name}" for name in (*ADMINISTRATIVE_SERVICES, "FileService", "ModelService")),
         *(r.full_service for r in OPERATION_ROWS),
     }
 )

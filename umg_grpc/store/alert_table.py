@@ -6,13 +6,27 @@ from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
 import msgspec
-from sqlalchemy import and_, delete, exists, func, or_, select, text, tuple_, update
+from sqlalchemy import (
+    ColumnElement,
+    and_,
+    delete,
+    exists,
+    func,
+    literal,
+    or_,
+    select,
+    text,
+    tuple_,
+    union_all,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
 from umg_grpc.store.alert_tables import AlertDeliveryRow, AlertRow, WorkLeaseRow
 from umg_grpc.store.database import Store, repeated
 from umg_grpc.store.database_time import Clock
+from umg_grpc.store.table_definitions import AccountRow, ApiKey
 
 EVALUATION_WORK = "alerts"
 """Name of the lease on the evaluation of rules."""
@@ -93,6 +107,8 @@ class AlertSelection:
     open_only: bool = False
     after: tuple[int, str] | None = None
     """Time of the beginning, and id, of the last alert of the previous page; None for the first page."""
+    accounts: Collection[str] | None = None
+    """Organisations and projects of whose budgets, and of whose keys' budgets, alerts are selected; None for all."""
 
 
 def new_alert_id() -> str:
@@ -242,6 +258,8 @@ class AlertTable:
             query = query.where(AlertRow.close_micros.is_(None))
         if selection.after is not None:
             query = query.where(tuple_(AlertRow.open_micros, AlertRow.alert_id) < selection.after)
+        if selection.accounts is not None:
+            query = query.where(AlertRow.rule == "budget", _is_of(selection.accounts))
         async with self._store.read() as session:
             found = [_state(row) for row in await session.scalars(query)]
             deliveries = await _deliveries(session, [each.alert_id for each in found])
@@ -256,6 +274,16 @@ class AlertTable:
         async with self._store.write() as session:
             await session.execute(delete(AlertDeliveryRow).where(AlertDeliveryRow.alert_id.in_(old)))
             await session.execute(delete(AlertRow).where(AlertRow.alert_id.in_(old)))
+
+
+def _is_of(accounts: Collection[str]) -> ColumnElement[bool]:
+    """Return the condition that the object of an alert is a budget of an account or of a key in it."""
+    of_accounts = select((AccountRow.kind + ":" + AccountRow.account_id).label("holder"))
+    of_keys = select((literal("key:") + ApiKey.key_id).label("holder")).where(ApiKey.project_id.in_(accounts))
+    holders = union_all(of_accounts.where(AccountRow.account_id.in_(accounts)), of_keys).subquery()
+    holder: ColumnElement[str] = holders.c.holder
+    begins = func.substr(AlertRow.object, 1, func.length(holder) + 1) == holder + "/"
+    return exists(select(holder).where((AlertRow.object == holder) | begins))
 
 
 async def _deliveries(session: AsyncSession, alert_ids: Sequence[str]) -> list[AlertDelivery]:

@@ -3,12 +3,13 @@
 from __future__ import annotations  # the context is needed by type checkers alone, and slow to import
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Protocol
 
 import msgspec
 from google.protobuf.message import Message
 
+from umg_grpc.access.principals import WHOLE_GATEWAY
+from umg_grpc.access.role_permissions import Extent
 from umg_grpc.base.errors import UmgError
 from umg_grpc.service.alerts.alert_messages import (
     RULE_NAMES,
@@ -18,7 +19,7 @@ from umg_grpc.service.alerts.alert_messages import (
     notification,
 )
 from umg_grpc.service.alerts.alert_receiver_interface import AlertReceiverClient, ReceiverFailedError
-from umg_grpc.service.servicers.administration_errors import converted_errors
+from umg_grpc.service.servicers.administrative_calls import AdministrativeCalls
 from umg_grpc.service.servicers.usage_filters import unknown_token
 from umg_grpc.store.alert_table import (
     AlertDelivery,
@@ -32,7 +33,9 @@ from umg_grpc.wire.core.json_decoding import echo
 from umg_grpc.wire.core.model_list_page_token import PageBoundary, decode_token, encode_token
 
 if TYPE_CHECKING:
+    from umg_grpc.access.access_control import Authority
     from umg_grpc.base.inprocess_channel import Context
+    from umg_grpc.store import Store
 
 PAGE_ALERTS = 100
 
@@ -52,25 +55,33 @@ class ReceiverSource(Protocol):
         ...
 
 
-@dataclass(frozen=True)
 class AlertAdministration:
     """Methods of `umg.v1.AlertService`. `check` raises UmgError for a request that breaks a rule of the schema."""
 
-    table: AlertTable
-    clients: ReceiverSource
-    check: Callable[[Message], None]
-    now: Callable[[], float]
+    def __init__(
+        self,
+        store: Store,
+        table: AlertTable,
+        clients: ReceiverSource,
+        check: Callable[[Message], None],
+        now: Callable[[], float],
+    ) -> None:
+        self._calls = AdministrativeCalls("AlertService", store, check)
+        self._table, self._clients, self._now = table, clients, now
 
     async def ListAlerts(self, request: pb.ListAlertsRequest, context: Context) -> pb.ListAlertsResponse:
-        self.check(request)
+        return await self._calls.run(request, context, self._list)
+
+    async def TestAlertReceiver(
+        self, request: pb.TestAlertReceiverRequest, context: Context
+    ) -> pb.TestAlertReceiverResponse:
+        return await self._calls.run(request, context, self._test)
+
+    async def _list(self, request: pb.ListAlertsRequest, authority: Authority) -> pb.ListAlertsResponse:
         size = request.page_size if request.HasField("page_size") else PAGE_ALERTS
-        selection = AlertSelection(
-            [RULE_NAMES[rule] for rule in request.rules if rule in RULE_NAMES],
-            open_only=request.open_only,
-            after=_position(request.page_token) if request.page_token else None,
-        )
-        async with converted_errors():
-            found = await self.table.page(selection, size + 1)
+        if (selection := _selection(request, authority)) is None:
+            return pb.ListAlertsResponse()
+        found = await self._table.page(selection, size + 1)
         response = pb.ListAlertsResponse(
             alerts=[
                 pb.AlertRecord(alert=alert_message(state), deliveries=map(delivery_message, deliveries))
@@ -83,15 +94,13 @@ class AlertAdministration:
             response.next_page_token = encode_token(PageBoundary(position))
         return response
 
-    async def TestAlertReceiver(
-        self, request: pb.TestAlertReceiverRequest, context: Context
-    ) -> pb.TestAlertReceiverResponse:
-        self.check(request)
-        client = self.clients.find(request.receiver)
+    async def _test(self, request: pb.TestAlertReceiverRequest, authority: Authority) -> pb.TestAlertReceiverResponse:
+        authority.check_account(pb.PERMISSION_ALERTS_WRITE, WHOLE_GATEWAY)
+        client = self._clients.find(request.receiver)
         if client is None:
             message = f"the config has no alert receiver {echo(request.receiver)}; its names are in `alerts.receivers`"
             raise UmgError(pb.ERROR_REASON_OBJECT_NOT_FOUND, message, id=request.receiver[:100])
-        began, notification_id = round(self.now() * 1e6), new_notification_id()
+        began, notification_id = round(self._now() * 1e6), new_notification_id()
         alert = pb.Alert(summary=TEST_SUMMARY)
         error = ""
         try:
@@ -100,10 +109,25 @@ class AlertAdministration:
             error = str(failure)
         delivery = AlertDelivery(
             *(notification_id, "", request.receiver, pb.ALERT_EVENT_TESTED, 1, None, began),
-            deliver_micros=None if error else round(self.now() * 1e6),
+            deliver_micros=None if error else round(self._now() * 1e6),
             error=error,
         )
         return pb.TestAlertReceiverResponse(delivery=delivery_message(delivery))
+
+
+def _selection(request: pb.ListAlertsRequest, authority: Authority) -> AlertSelection | None:
+    """Return the requested alerts that the caller may see; None if there are none."""
+    accounts, rules = authority.allowed_accounts(pb.PERMISSION_ALERTS_READ), [*request.rules]
+    if accounts is None and authority.extent(pb.PERMISSION_ALERTS_READ, WHOLE_GATEWAY) < Extent.ALL:
+        rules = [rule for rule in rules or [pb.ALERT_RULE_BUDGET] if rule == pb.ALERT_RULE_BUDGET]
+        if not rules:
+            return None
+    return AlertSelection(
+        [RULE_NAMES[rule] for rule in rules if rule in RULE_NAMES],
+        open_only=request.open_only,
+        after=_position(request.page_token) if request.page_token else None,
+        accounts=accounts,
+    )
 
 
 def _position(token: str) -> tuple[int, str]:
