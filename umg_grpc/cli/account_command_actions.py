@@ -36,12 +36,12 @@ async def update(target: AdminTarget, kind: str, reference: str, fields: Fields)
     print_account(changed.account)
 
 
-async def show(target: AdminTarget, kind: str, reference: str) -> None:
-    """Print all settings of one account."""
+async def show(target: AdminTarget, kind: str, reference: str, form: Form) -> None:
+    """Print all settings of one account in a form."""
     async with opened(target) as admin:
         request = pb.GetAccountRequest(account_id=reference, kind=KIND_NUMBERS[kind])
         found = await admin.call(request, pb.GetAccountResponse)
-    print_account(found.account)
+    print_account(found.account, form)
 
 
 async def set_closed(target: AdminTarget, kind: str, reference: str, *, closed: bool) -> None:

@@ -71,7 +71,9 @@ def account_app(kind: str, noun: str, help_text: str) -> typer.Typer:
     def create(
         name: Annotated[str, typer.Argument(help="Name for people.")],
         *,
-        organization: Annotated[str, typer.Option(help="For a project: id or name of its organisation.")] = "",
+        organization: Annotated[
+            str, typer.Option(help="Id or name of its organisation.", hidden=kind != "project")
+        ] = "",
         settings: AccountSettings,
         target: AdminTarget,
     ) -> None:
@@ -95,10 +97,11 @@ def account_app(kind: str, noun: str, help_text: str) -> typer.Typer:
 
     @app.command("show", help=f"Show {noun} with all settings.")
     @takes(AdminTarget)
-    def show(account: Reference, *, target: AdminTarget) -> None:
+    @prints_table
+    def show(account: Reference, *, form: Form, target: AdminTarget) -> None:
         from umg_grpc.cli import account_command_actions as commands
 
-        run_async(commands.show(target, kind, account))
+        run_async(commands.show(target, kind, account, form))
 
     @app.command("update", help="Change settings; those without a flag stay.")
     @takes(AccountSettings, "settings")

@@ -66,8 +66,11 @@ def print_accounts(accounts: Sequence[pb.Account], form: Form) -> None:
     print_table(ACCOUNT_COLUMNS, rows, form, map(to_json, accounts))
 
 
-def print_account(account: pb.Account) -> None:
-    """Print all settings of an organisation or a project, one below the other."""
+def print_account(account: pb.Account, form: Form = Form.TABLE) -> None:
+    """Print all settings of an organisation or a project in a form, one below the other in a text."""
+    if not form.is_text:
+        print_accounts([account], form)
+        return
     settings = account.settings
     tags = ", ".join(f"{name}={value}" for name, value in sorted(settings.tags.items()))
     fields = {
@@ -85,13 +88,12 @@ def print_account(account: pb.Account) -> None:
         "tags": tags or "none",
         "created": time_text(account.create_time),
     }
-    print_fields([(title, text) for title, text in fields.items() if text], TITLE_WIDTH)
+    print_fields([(title, text) for title, text in fields.items() if text], TITLE_WIDTH, form)
 
 
 def balance_text(balance: pb.BudgetBalance) -> str:
-    """Return a budget with its use, for example `1.50 of 100 a month`."""
-    budget = balance.budget
-    spent = credits_text(balance.spent_micro_credits + balance.reserved_micro_credits)
+    """Return a budget with its spent part, for example `1.50 of 100 a month`."""
+    budget, spent = balance.budget, credits_text(balance.spent_micro_credits)
     period = f" a {PERIOD_NAMES[budget.period]}" if budget.period else ""
     return f"{spent} of {credits_text(budget.micro_credits)}{period}{' (soft)' if budget.soft else ''}"
 
@@ -113,8 +115,11 @@ def print_users(users: Sequence[pb.User], form: Form) -> None:
     print_table(USER_COLUMNS, rows, form, map(to_json, users))
 
 
-def print_user(user: pb.User) -> None:
-    """Print all settings of a user, one below the other."""
+def print_user(user: pb.User, form: Form = Form.TABLE) -> None:
+    """Print all settings of a user in a form, one below the other in a text."""
+    if not form.is_text:
+        print_users([user], form)
+        return
     fields = {
         "id": user.user_id,
         "name": user.settings.name,
@@ -127,7 +132,7 @@ def print_user(user: pb.User) -> None:
         "created": time_text(user.create_time),
         "last sign-in": time_text(user.last_sign_in_time) if user.HasField("last_sign_in_time") else "never",
     }
-    print_fields([(title, text) for title, text in fields.items() if text], TITLE_WIDTH)
+    print_fields([(title, text) for title, text in fields.items() if text], TITLE_WIDTH, form)
 
 
 def _roles(user: pb.User) -> str:

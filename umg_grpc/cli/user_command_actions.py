@@ -38,11 +38,11 @@ async def update(target: AdminTarget, reference: str, fields: Fields) -> None:
     print_user(changed.user)
 
 
-async def show(target: AdminTarget, reference: str) -> None:
-    """Print one user."""
+async def show(target: AdminTarget, reference: str, form: Form) -> None:
+    """Print one user in a form."""
     async with opened(target) as admin:
         found = await admin.call(pb.GetUserRequest(user_id=reference), pb.GetUserResponse)
-    print_user(found.user)
+    print_user(found.user, form)
 
 
 async def list_all(target: AdminTarget, form: Form, *, disabled: bool) -> None:

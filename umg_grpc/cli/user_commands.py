@@ -61,11 +61,12 @@ def list_users(
 
 @users.command("show")
 @takes(AdminTarget)
-def show_user(user: Reference, *, target: AdminTarget) -> None:
+@prints_table
+def show_user(user: Reference, *, form: Form, target: AdminTarget) -> None:
     """Show a person or a service account."""
     from umg_grpc.cli import user_command_actions as commands
 
-    run_async(commands.show(target, user))
+    run_async(commands.show(target, user, form))
 
 
 @users.command("update")

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from umg_grpc.cli.account_tables import print_accounts, print_events, print_users
+from umg_grpc.cli.account_tables import print_account, print_accounts, print_events, print_user, print_users
 from umg_grpc.cli.alert_command_actions import print_alerts
 from umg_grpc.cli.doctor_command import Check, CheckState, print_checks
 from umg_grpc.cli.end_user_tables import print_end_users
@@ -374,6 +374,9 @@ def events() -> list[pb.AuditEvent]:
 TABLE_SAMPLES = [
     TableSample("organizations", "organizations list", lambda form: print_accounts(accounts()[1:], form)),
     TableSample("projects", "projects list", lambda form: print_accounts(accounts(), form)),
+    TableSample("organization", "organizations show", lambda form: print_account(accounts()[1], form)),
+    TableSample("project", "projects show", lambda form: print_account(accounts()[0], form)),
+    TableSample("user", "users show", lambda form: print_user(users()[0], form)),
     TableSample("users", "users list", lambda form: print_users(users(), form)),
     TableSample("audit", "audit list", lambda form: print_events(events(), form)),
     TableSample("keys", "keys list", lambda form: print_keys(keys(), form)),

@@ -35,6 +35,8 @@ async def test_accounts_and_their_keys_are_managed_and_audited(folder: Path) -> 
     await umg(folder, "projects", "update", "search", "--models", "gpt-*", "--budget", "none")
     shown = await umg(folder, "projects", "show", "search")
     assert "gpt-*" in shown
+    [project] = await listed(folder, "projects", "show", "search")
+    assert project["settings"] == {**project["settings"], "name": "search", "model_patterns": ["gpt-*"]}
     assert "a month" not in shown
     await umg(folder, "users", "create", "Ada", "--email", "ada@example.com", "--role", "admin:search")
     await umg(folder, "keys", "create", "app", "--project", "search", "--user", "ada@example.com", "--budget", "7/day")
@@ -43,6 +45,7 @@ async def test_accounts_and_their_keys_are_managed_and_audited(folder: Path) -> 
     [project] = await listed(folder, "projects", "list")
     assert key["settings"]["project_id"] == project["account_id"]
     assert key["settings"]["budgets"] == [{"period": "day", "micro_credits": 7_000_000, "soft": False}]
+    assert [user["settings"]["name"] for user in await listed(folder, "users", "show", "Ada")] == ["Ada"]
     await umg(folder, "users", "disable", "Ada")
     assert await listed(folder, "users", "list") == []
     [user] = await listed(folder, "users", "list", "--disabled")
