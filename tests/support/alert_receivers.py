@@ -145,13 +145,13 @@ class MailServer:
     port: int
     ca_file: Path
     received: list[EmailMessage] = field(default_factory=list)
-    refuses: bool = False
-    """Whether it refuses all recipients."""
+    refuses: str = "-"
+    """Beginning of the addresses that it refuses."""
 
     async def handle_RCPT(
         self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
     ) -> str:
-        if self.refuses:
+        if address.startswith(self.refuses):
             return "550 there is no such mailbox"
         envelope.rcpt_tos.append(address)
         return "250 OK"

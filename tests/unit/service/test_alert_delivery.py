@@ -250,6 +250,23 @@ async def test_recipients_that_the_server_refuses_are_an_error(
     tmp_path: Path, prepared_store: Store, clock: Clock
 ) -> None:
     async with mail_server(tmp_path) as server:
-        server.refuses = True
+        server.refuses = "o"
         found = await refused(server, server.config(), prepared_store, clock)
     assert found == "the server refused all recipients: 550 there is no such mailbox"
+
+
+async def test_a_recipient_that_the_server_refuses_is_known_though_others_got_the_mail(
+    tmp_path: Path, prepared_store: Store, clock: Clock
+) -> None:
+    async with (
+        mail_server(tmp_path) as server,
+        alert_process(prepared_store, clock, f"  receivers:\n{server.config()}") as process,
+    ):
+        server.refuses = "on-call"
+        await open_alert(process, prepared_store, clock)
+        await process.step()
+        [delivery] = await deliveries(process)
+    assert "on-call@example.com: 550 there is no such mailbox; the other recipients got the mail" in delivery.error
+    assert (len(server.received), delivery.next_attempt_micros) == (1, None), (
+        "a repetition would reach the others twice"
+    )

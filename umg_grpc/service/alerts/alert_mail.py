@@ -3,12 +3,14 @@
 import asyncio
 import ssl
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC
 from email.message import EmailMessage
 from email.utils import format_datetime
+from functools import partial
 from smtplib import SMTP, SMTP_SSL, SMTPException, SMTPRecipientsRefused, SMTPResponseException
+from typing import TypeVar
 
 from umg_grpc.config.alert_settings import EmailReceiver
 from umg_grpc.service.alerts.alert_messages import times_of, title_of
@@ -16,6 +18,10 @@ from umg_grpc.service.alerts.alert_receiver_interface import ReceiverFailedError
 from umg_grpc.v1 import pb
 
 SUBJECT_CHARACTERS = 150
+
+Refusals = Mapping[str, tuple[int, bytes]]
+"""Recipient -> code and text of the response of a server that refused it."""
+Result = TypeVar("Result")
 
 
 class MailReceiverClient:
@@ -27,16 +33,21 @@ class MailReceiverClient:
     async def send(self, sent: pb.AlertNotification) -> None:
         message = mail_of(sent, self._receiver)
         try:
-            await _in_thread(lambda: self._deliver(message))
+            refused = await _in_thread(lambda: self._deliver(message))
         except SMTPRecipientsRefused as error:
-            raise ReceiverFailedError(f"the server refused all recipients: {_first_refusal(error)}") from None
+            reason = f"the server refused all recipients: {_first_refusal(error.recipients)}"
+            raise ReceiverFailedError(reason) from None
         except SMTPResponseException as error:
             raise ReceiverFailedError(f"the server answered {error.smtp_code}: {_text(error.smtp_error)}") from None
         except (SMTPException, OSError) as error:
             raise ReceiverFailedError(f"{type(error).__name__}: {error}") from None
+        if refused:  # final, since the other recipients would get a repetition, too
+            names = ", ".join(refused)
+            reason = f"the server refused {names}: {_first_refusal(refused)}; the other recipients got the mail"
+            raise ReceiverFailedError(reason, is_final=True)
 
-    def _deliver(self, message: EmailMessage) -> None:
-        """Send the message, and block until the server has accepted it."""
+    def _deliver(self, message: EmailMessage) -> Refusals:
+        """Send the message, and block until the server has accepted it. Return the recipients that it refused."""
         place = self._receiver
         context = ssl.create_default_context(cafile=place.ca_file)
         server = (
@@ -49,7 +60,7 @@ class MailReceiverClient:
                 server.starttls(context=context)
             if place.username is not None and place.password is not None:
                 server.login(place.username, place.password)
-            server.send_message(message)
+            return server.send_message(message)
 
 
 def mail_of(sent: pb.AlertNotification, receiver: EmailReceiver) -> EmailMessage:
@@ -74,34 +85,29 @@ def mail_of(sent: pb.AlertNotification, receiver: EmailReceiver) -> EmailMessage
     return message
 
 
-async def _in_thread(work: Callable[[], None]) -> None:
+async def _in_thread(work: Callable[[], Result]) -> Result:
     """Run blocking work in a daemon thread of its own: neither a shutdown nor other threads wait for a slow server."""
     loop = asyncio.get_running_loop()
-    result: asyncio.Future[None] = loop.create_future()
+    result: asyncio.Future[Result] = loop.create_future()
 
-    def finish(error: Exception | None) -> None:
-        if result.done():  # cancelled
-            return
-        if error is None:
-            result.set_result(None)
-        else:
-            result.set_exception(error)
+    def finish(end: Callable[[], None]) -> None:
+        if not result.done():  # else it was cancelled
+            end()
 
     def run() -> None:
-        failure: Exception | None = None
         try:
-            work()
+            end = partial(result.set_result, work())
         except Exception as error:  # passed on to the caller
-            failure = error
+            end = partial(result.set_exception, error)
         with suppress(RuntimeError):  # the event loop is closed
-            loop.call_soon_threadsafe(finish, failure)
+            loop.call_soon_threadsafe(finish, end)
 
     threading.Thread(target=run, name="mail of an alert", daemon=True).start()
-    await result
+    return await result
 
 
-def _first_refusal(error: SMTPRecipientsRefused) -> str:
-    code, text = next(iter(error.recipients.values()))
+def _first_refusal(refused: Refusals) -> str:
+    code, text = next(iter(refused.values()))
     return f"{code} {_text(text)}"
 
 
