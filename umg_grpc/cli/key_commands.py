@@ -80,8 +80,9 @@ def create_key(
     """Issue a key. It is shown once, as the last line."""
     from umg_grpc.cli import key_command_actions as commands
 
-    plain, further = _split(budget)
-    if _period(budget_period) != NO_LIMIT and plain is None:
+    period = _period(budget_period)
+    budgets = _budget_fields(budget, soft_budget, None if period == NO_LIMIT else period)
+    if period != NO_LIMIT and budgets.get("budget_micro_credits") is None:
         raise typer.BadParameter("it goes with --budget CREDITS", param_hint="--budget-period")
     fields = {
         "name": name,
@@ -92,15 +93,13 @@ def create_key(
         "requests_per_minute": rpm,
         "tokens_per_minute": tpm,
         "concurrent_requests": concurrency,
-        "budget_micro_credits": _budget(plain) if plain is not None else None,
-        "budget_period": budget_period,
         "expire_time": time_of(expires, "--expires") if expires is not None else None,
         "show_route": show_route,
         "owner": owner,
         "tags": dict(_tag(text) for text in tag or ()),
-        "budgets": budgets_of(further, soft_budget) or [],
         "project_id": project,
         "user_id": user,
+        **budgets,
     }
     run_async(commands.create(target, fields))
 
@@ -150,13 +149,7 @@ def update_key(
     for field, (flag, text) in limits.items():
         if text is not None:
             fields[field] = None if text == NO_LIMIT else _limit(text, flag)
-    plain, further = _split(budget)
-    if plain is not None:
-        fields["budget_micro_credits"] = None if plain == NO_LIMIT else _budget(plain)
-    if plain == NO_LIMIT or further or soft_budget:
-        fields["budgets"] = budgets_of(further, soft_budget) or []
-    if budget_period is not None:
-        fields["budget_period"] = _period(budget_period)
+    fields |= _budget_fields(budget, soft_budget, None if budget_period is None else _period(budget_period))
     if expires is not None:
         fields["expire_time"] = None if expires == NO_LIMIT else time_of(expires, "--expires")
     tags = dict(_tag(text) for text in tag or ())
@@ -244,12 +237,27 @@ def _budget(text: str) -> int:
     return micro_credits
 
 
-def _split(texts: Sequence[str] | None) -> tuple[str | None, list[str]]:
-    """Return the budget of `--budget-period`, None without one, and the budgets with a period of their own."""
-    plain = [text for text in texts or () if "/" not in text]
+def _budget_fields(texts: Sequence[str] | None, soft: Sequence[str] | None, period: str | None) -> dict[str, object]:
+    """Return the settings of the flags of budgets that are given. The key's own budget is the one without a period of
+    its own, else the first: another amount replaces it and keeps its spent part.
+    """
+    given = [*(texts or ())]
+    plain = [text for text in given if "/" not in text]
     if len(plain) > 1:
         raise typer.BadParameter("name a period for all but one: --budget 100/month", param_hint="--budget")
-    return (plain[0] if plain else None), [text for text in texts or () if "/" in text]
+    own = next(iter(plain or given), None)
+    fields: dict[str, object] = {} if period is None else {"budget_period": period}
+    if own is not None and "/" in own:
+        if period is not None:
+            raise typer.BadParameter("it goes with --budget CREDITS", param_hint="--budget-period")
+        listed = (budgets_of([own], None) or [])[0]
+        fields |= {"budget_micro_credits": listed["micro_credits"], "budget_period": listed["period"]}
+    elif own is not None:
+        fields["budget_micro_credits"] = None if own == NO_LIMIT else _budget(own)
+    if own == NO_LIMIT or soft or len(plain) < len(given):
+        place = given.index(own) if own is not None else 0
+        fields["budgets"] = budgets_of(given[:place] + given[place + 1 :], soft) or []
+    return fields
 
 
 def _period(text: str) -> str:

@@ -36,7 +36,8 @@ async def test_accounts_and_their_keys_are_managed_and_audited(folder: Path) -> 
     shown = await umg(folder, "projects", "show", "search")
     assert "gpt-*" in shown
     [project] = await listed(folder, "projects", "show", "search")
-    assert project["settings"] == {**project["settings"], "name": "search", "model_patterns": ["gpt-*"]}
+    assert isinstance(settings := project["settings"], dict)
+    assert (settings["name"], settings["model_patterns"]) == ("search", ["gpt-*"])
     assert "a month" not in shown
     await umg(folder, "users", "create", "Ada", "--email", "ada@example.com", "--role", "admin:search")
     await umg(folder, "keys", "create", "app", "--project", "search", "--user", "ada@example.com", "--budget", "7/day")
@@ -44,8 +45,10 @@ async def test_accounts_and_their_keys_are_managed_and_audited(folder: Path) -> 
     assert isinstance(key["settings"], dict)
     [project] = await listed(folder, "projects", "list")
     assert key["settings"]["project_id"] == project["account_id"]
-    assert key["settings"]["budgets"] == [{"period": "day", "micro_credits": 7_000_000, "soft": False}]
-    assert [user["settings"]["name"] for user in await listed(folder, "users", "show", "Ada")] == ["Ada"]
+    assert (key["settings"]["budget_micro_credits"], key["settings"]["budget_period"]) == (7_000_000, "day")
+    [user] = await listed(folder, "users", "show", "Ada")
+    assert isinstance(user["settings"], dict)
+    assert user["settings"]["name"] == "Ada"
     await umg(folder, "users", "disable", "Ada")
     assert await listed(folder, "users", "list") == []
     [user] = await listed(folder, "users", "list", "--disabled")
@@ -79,3 +82,19 @@ async def test_a_wrong_budget_is_refused_by_its_flag(folder: Path) -> None:
     ):
         code, _, err = await run("projects", "create", "p", *flags, "--data", str(folder))
         assert (code, named in err) == (2, True), err
+
+
+async def test_another_amount_replaces_the_budget_of_a_key(folder: Path) -> None:
+    await umg(folder, "keys", "create", "app", "--budget", "5", "--budget-period", "month")
+    await umg(folder, "keys", "update", "app", "--budget", "6/month", "--budget", "1/day", "--soft-budget", "4/month")
+    [key] = await listed(folder, "keys", "list")
+    assert isinstance(settings := key["settings"], dict)
+    assert (settings["budget_micro_credits"], settings["budget_period"]) == (6_000_000, "month")
+    assert settings["budgets"] == [
+        {"period": "day", "micro_credits": 1_000_000, "soft": False},
+        {"period": "month", "micro_credits": 4_000_000, "soft": True},
+    ]
+    await umg(folder, "keys", "update", "app", "--budget", "none")
+    [key] = await listed(folder, "keys", "list")
+    assert isinstance(settings := key["settings"], dict)
+    assert (settings["budget_micro_credits"], settings["budgets"]) == (None, [])
