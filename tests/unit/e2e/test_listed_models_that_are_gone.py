@@ -13,6 +13,7 @@ from tests.support.gateways import Running, running
 from tests.support.providers.every_operation import CHAT
 from tests.support.providers.server import FakeProvider, ReceivedRequest, serve_provider
 from umg_grpc.cli.model_list_command import list_models
+from umg_grpc.cli.text_tables import Form
 from umg_grpc.config import parse
 
 
@@ -87,7 +88,7 @@ async def test_the_operator_sees_why_a_model_is_not_listed(
     text = config(vendor.url, "discover")
     async with running(text, tmp_path) as gateway:
         await call(gateway, "gone")
-    await list_models(parse(text, "umg.yaml", {}), {}, tmp_path)
+    await list_models(parse(text, "umg.yaml", {}), {}, tmp_path, Form.TABLE)
     assert "main: wrong_model, 1 s ago: status 404, code model_not_found, model gone" in capsys.readouterr().out
 
 

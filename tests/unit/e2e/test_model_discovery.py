@@ -13,6 +13,7 @@ from tests.support.gateways import Running, refresh_model_lists, running
 from tests.support.providers.scripted import Scripted, succeed
 from tests.support.providers.server import ReceivedRequest, serve_provider
 from umg_grpc.cli.model_list_command import list_models
+from umg_grpc.cli.text_tables import Form
 from umg_grpc.config import parse
 
 ROWS = [
@@ -195,5 +196,5 @@ async def test_umg_models_lists_the_models_that_a_gateway_has_discovered(tmp_pat
     async with provider() as made:
         async with running(config(made.url), tmp_path):
             pass
-        await list_models(parse(config(made.url), "umg.yaml", {}), {}, tmp_path)
+        await list_models(parse(config(made.url), "umg.yaml", {}), {}, tmp_path, Form.TABLE)
     assert "vendor/a" in capsys.readouterr().out
