@@ -112,12 +112,13 @@ class World:
             return response.status, await response.json()
 
     async def records(self) -> list[dict[str, Any]]:
-        """Return the usage records once there are some: they are written in the background."""
+        """Return the records of admitted calls once there are some: they are written in the background."""
         async with asyncio.timeout(60):
             while True:
                 async with self.session.get("/admin/v1/requests", headers=self.served.headers) as response:
-                    if found := (await response.json())["records"]:
-                        return list(found)
+                    records = (await response.json())["records"]
+                if admitted := [record for record in records if not record["refused_calls"]]:
+                    return admitted
                 await asyncio.sleep(0.05)
 
 

@@ -76,6 +76,7 @@ WALL_CLOCKS = {
     "access/api_keys.py": "default of the first key and of commands, which open a database for a moment",
     "access/authentication.py": "default",
     "access/signed_file_links.py": "default",
+    "service/alerts/alert_receiver_clients.py": "of commands, which send one test",
     "service/caching/response_cache.py": "default",
     "service/service_metrics.py": "not shared: expiry of certificates",
     "service/model_discovery.py": "times of local files",

@@ -245,7 +245,7 @@ var File_umg_v1_alert_service_proto protoreflect.FileDescriptor
 
 const file_umg_v1_alert_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1aumg/v1/alert_service.proto\x12\x06umg.v1\x1a\x12umg/v1/alert.proto\"\xa8\x01\n" +
+	"\x1aumg/v1/alert_service.proto\x12\x06umg.v1\x1a\x12umg/v1/alert.proto\x1a\x14umg/v1/options.proto\"\xa8\x01\n" +
 	"\x11ListAlertsRequest\x12\x1b\n" +
 	"\topen_only\x18\x01 \x01(\bR\bopenOnly\x12'\n" +
 	"\x05rules\x18\x02 \x03(\x0e2\x11.umg.v1.AlertRuleR\x05rules\x12 \n" +
@@ -260,11 +260,11 @@ const file_umg_v1_alert_service_proto_rawDesc = "" +
 	"\x18TestAlertReceiverRequest\x12\x1a\n" +
 	"\breceiver\x18\x01 \x01(\tR\breceiver\"N\n" +
 	"\x19TestAlertReceiverResponse\x121\n" +
-	"\bdelivery\x18\x01 \x01(\v2\x15.umg.v1.AlertDeliveryR\bdelivery2\xad\x01\n" +
-	"\fAlertService\x12C\n" +
+	"\bdelivery\x18\x01 \x01(\v2\x15.umg.v1.AlertDeliveryR\bdelivery2\xb9\x01\n" +
+	"\fAlertService\x12I\n" +
 	"\n" +
-	"ListAlerts\x12\x19.umg.v1.ListAlertsRequest\x1a\x1a.umg.v1.ListAlertsResponse\x12X\n" +
-	"\x11TestAlertReceiver\x12 .umg.v1.TestAlertReceiverRequest\x1a!.umg.v1.TestAlertReceiverResponseB}\n" +
+	"ListAlerts\x12\x19.umg.v1.ListAlertsRequest\x1a\x1a.umg.v1.ListAlertsResponse\"\x04\xd8\xf3\x18\v\x12^\n" +
+	"\x11TestAlertReceiver\x12 .umg.v1.TestAlertReceiverRequest\x1a!.umg.v1.TestAlertReceiverResponse\"\x04\xd8\xf3\x18\fB}\n" +
 	"\x06umg.v1B\x11AlertServiceProtoP\x01Z'umg.example/clients/go/gen/umg/v1;umgv1\xa2\x02\x03UXX\xaa\x02\x06Umg.V1\xca\x02\x06Umg\\V1\xe2\x02\x12Umg\\V1\\GPBMetadata\xea\x02\aUmg::V1b\x06proto3"
 
 var (
@@ -310,6 +310,7 @@ func file_umg_v1_alert_service_proto_init() {
 		return
 	}
 	file_umg_v1_alert_proto_init()
+	file_umg_v1_options_proto_init()
 	file_umg_v1_alert_service_proto_msgTypes[0].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -28,11 +28,12 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
 // Shows the alerts of the gateway, and tests their receivers. The receivers and the rules are in the config. Every call
-// fails with UNAUTHENTICATED without a valid key, with PERMISSION_DENIED when the key is not an administrator's, and with
+// fails with UNAUTHENTICATED without a valid credential, with PERMISSION_DENIED when no role permits it, and with
 // UNAVAILABLE when the database cannot be reached.
 type AlertServiceClient interface {
-	// Lists alerts, newest first: those whose condition holds, and past ones, which are kept for 90 days. Fails with
-	// INVALID_ARGUMENT on a page size outside its range or an unknown page token.
+	// Lists alerts, newest first: those whose condition holds, and past ones, which are kept for 90 days. A role in an
+	// organisation or a project sees the alerts of the budgets there, the role `billing` those of budgets alone. Fails
+	// with INVALID_ARGUMENT on a page size outside its range or an unknown page token.
 	ListAlerts(ctx context.Context, in *ListAlertsRequest, opts ...grpc.CallOption) (*ListAlertsResponse, error)
 	// Sends a notification with the event `ALERT_EVENT_TESTED` to one receiver, once, and waits for its response. The
 	// result is in the response, also a failure of the receiver. Fails with NOT_FOUND on a name that the config does not
@@ -73,11 +74,12 @@ func (c *alertServiceClient) TestAlertReceiver(ctx context.Context, in *TestAler
 // for forward compatibility.
 //
 // Shows the alerts of the gateway, and tests their receivers. The receivers and the rules are in the config. Every call
-// fails with UNAUTHENTICATED without a valid key, with PERMISSION_DENIED when the key is not an administrator's, and with
+// fails with UNAUTHENTICATED without a valid credential, with PERMISSION_DENIED when no role permits it, and with
 // UNAVAILABLE when the database cannot be reached.
 type AlertServiceServer interface {
-	// Lists alerts, newest first: those whose condition holds, and past ones, which are kept for 90 days. Fails with
-	// INVALID_ARGUMENT on a page size outside its range or an unknown page token.
+	// Lists alerts, newest first: those whose condition holds, and past ones, which are kept for 90 days. A role in an
+	// organisation or a project sees the alerts of the budgets there, the role `billing` those of budgets alone. Fails
+	// with INVALID_ARGUMENT on a page size outside its range or an unknown page token.
 	ListAlerts(context.Context, *ListAlertsRequest) (*ListAlertsResponse, error)
 	// Sends a notification with the event `ALERT_EVENT_TESTED` to one receiver, once, and waits for its response. The
 	// result is in the response, also a failure of the receiver. Fails with NOT_FOUND on a name that the config does not
