@@ -1,12 +1,11 @@
 """Client of the administration service of a running gateway, by the Connect protocol over HTTP."""
 
-import asyncio
 import ssl
 import sys
-import threading
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from email.message import Message as Headers
+from functools import partial
 from http.client import HTTPException
 from typing import IO
 from urllib.error import HTTPError, URLError
@@ -17,6 +16,7 @@ import msgspec
 from google.protobuf import json_format
 from google.protobuf.message import Message
 
+from umg_grpc.base.daemon_threads import in_daemon_thread
 from umg_grpc.base.proxy_rules import ProxyError
 from umg_grpc.cli.admin_client import ADMIN_KEY_VARIABLE, CommandError, ResponseT, method_name, service_name
 from umg_grpc.cli.environment_proxy import proxy_handler
@@ -100,28 +100,7 @@ class RemoteAdmin:
 
     async def _answer(self, request: Request) -> tuple[int, str, bytes]:
         """Send a request. A daemon thread waits for the response, so that Ctrl-C ends the command at once."""
-        loop = asyncio.get_running_loop()
-        response: asyncio.Future[tuple[int, str, bytes]] = loop.create_future()
-
-        def finish(result: tuple[int, str, bytes] | Exception) -> None:
-            if response.done():  # cancelled
-                return
-            if isinstance(result, Exception):
-                response.set_exception(result)
-            else:
-                response.set_result(result)
-
-        def exchange() -> None:
-            result: tuple[int, str, bytes] | Exception
-            try:
-                result = self._exchange(request)
-            except Exception as failure:  # passed on to the call
-                result = failure
-            with suppress(RuntimeError):  # the event loop is closed
-                loop.call_soon_threadsafe(finish, result)
-
-        threading.Thread(target=exchange, name="call of the gateway", daemon=True).start()
-        return await response
+        return await in_daemon_thread(partial(self._exchange, request), "call of the gateway")
 
     def _exchange(self, request: Request) -> tuple[int, str, bytes]:
         """Send a request, and block until its response."""

@@ -1,17 +1,14 @@
 """Receiver of alerts by mail: a plain text by an SMTP server, with the client of the standard library."""
 
-import asyncio
 import ssl
-import threading
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from datetime import UTC
 from email.message import EmailMessage
 from email.utils import format_datetime
 from functools import partial
 from smtplib import SMTP, SMTP_SSL, SMTPException, SMTPRecipientsRefused, SMTPResponseException
-from typing import TypeVar
 
+from umg_grpc.base.daemon_threads import in_daemon_thread
 from umg_grpc.config.alert_settings import EmailReceiver
 from umg_grpc.service.alerts.alert_messages import times_of, title_of
 from umg_grpc.service.alerts.alert_receiver_interface import ReceiverFailedError
@@ -21,7 +18,6 @@ SUBJECT_CHARACTERS = 150
 
 Refusals = Mapping[str, tuple[int, bytes]]
 """Recipient -> code and text of the response of a server that refused it."""
-Result = TypeVar("Result")
 
 
 class MailReceiverClient:
@@ -33,7 +29,7 @@ class MailReceiverClient:
     async def send(self, sent: pb.AlertNotification) -> None:
         message = mail_of(sent, self._receiver)
         try:
-            refused = await _in_thread(lambda: self._deliver(message))
+            refused = await in_daemon_thread(partial(self._deliver, message), "mail of an alert")
         except SMTPRecipientsRefused as error:
             reason = f"the server refused all recipients: {_first_refusal(error.recipients)}"
             raise ReceiverFailedError(reason) from None
@@ -83,27 +79,6 @@ def mail_of(sent: pb.AlertNotification, receiver: EmailReceiver) -> EmailMessage
         lines += ["", f"Alert {sent.alert.alert_id}; `umg alerts list` has all alerts."]
     message.set_content("\n".join(lines) + "\n")
     return message
-
-
-async def _in_thread(work: Callable[[], Result]) -> Result:
-    """Run blocking work in a daemon thread of its own: neither a shutdown nor other threads wait for a slow server."""
-    loop = asyncio.get_running_loop()
-    result: asyncio.Future[Result] = loop.create_future()
-
-    def finish(end: Callable[[], None]) -> None:
-        if not result.done():  # else it was cancelled
-            end()
-
-    def run() -> None:
-        try:
-            end = partial(result.set_result, work())
-        except Exception as error:  # passed on to the caller
-            end = partial(result.set_exception, error)
-        with suppress(RuntimeError):  # the event loop is closed
-            loop.call_soon_threadsafe(finish, end)
-
-    threading.Thread(target=run, name="mail of an alert", daemon=True).start()
-    return await result
 
 
 def _first_refusal(refused: Refusals) -> str:
