@@ -9,10 +9,10 @@ from umg_grpc.access.account_levels import ORGANIZATION_KIND
 from umg_grpc.access.accounts import Account, AccountFields, Accounts
 from umg_grpc.access.multi_worker_limit_rejection import check_key
 from umg_grpc.access.principals import WHOLE_GATEWAY
-from umg_grpc.base.errors import UmgError
 from umg_grpc.service.servicers.administrative_calls import AdministrativeCalls
 from umg_grpc.service.servicers.budget_messages import balance_messages, budget_messages, budget_of, present_accounts
 from umg_grpc.service.servicers.timestamps import timestamp
+from umg_grpc.service.servicers.update_masks import check_mask
 from umg_grpc.store.budget_accounts import BudgetAccounts
 from umg_grpc.store.database_time import utc_of
 from umg_grpc.v1 import pb
@@ -171,11 +171,7 @@ def changes_of(settings: pb.AccountSettings, paths: Collection[str]) -> AccountF
     """Return the fields that the mask `paths` selects. Raise UmgError(INVALID_FIELD) for an empty or unknown path."""
     fields = fields_of(settings)
     del fields["organization_id"]
-    unknown = [path for path in paths if path not in fields]
-    if unknown or not paths:
-        problem = f"`{unknown[0]}` cannot be changed" if unknown else "name at least one field to change"
-        message = f"update_mask: {problem}; name some of {', '.join(fields)}"
-        raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="update_mask")
+    check_mask(paths, fields, "cannot be changed")
     return {name: value for name, value in fields.items() if name in paths}  # type: ignore[return-value]  # some of its keys
 
 

@@ -5,9 +5,9 @@ from datetime import UTC
 
 from umg_grpc.access.api_keys import Key
 from umg_grpc.access.key_settings import KeyFields, NamedKeyFields
-from umg_grpc.base.errors import UmgError
 from umg_grpc.service.servicers.budget_messages import budget_messages, budget_of, stored_period
 from umg_grpc.service.servicers.timestamps import timestamp
+from umg_grpc.service.servicers.update_masks import check_mask
 from umg_grpc.store.budget_accounts import NO_BALANCE, Balance
 from umg_grpc.v1 import pb
 from umg_grpc.wire.administration_api_json import OPERATION_NAMES, OPERATION_VALUES, PERIOD_VALUES
@@ -16,11 +16,7 @@ from umg_grpc.wire.administration_api_json import OPERATION_NAMES, OPERATION_VAL
 def changes_of(settings: pb.KeySettings, paths: Collection[str]) -> NamedKeyFields:
     """Return the fields that the mask `paths` selects. Raise UmgError(INVALID_FIELD) for an empty or unknown path."""
     fields: NamedKeyFields = {"name": settings.name, **fields_of(settings)}
-    unknown = [path for path in paths if path not in fields]
-    if unknown or not paths:
-        problem = f"`{unknown[0]}` is no field of the settings" if unknown else "name at least one field to change"
-        message = f"update_mask: {problem}; name some of {', '.join(fields)}"
-        raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="update_mask")
+    check_mask(paths, fields)
     return {name: value for name, value in fields.items() if name in paths}  # type: ignore[return-value]  # some of its keys
 
 

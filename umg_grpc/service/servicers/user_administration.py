@@ -12,6 +12,7 @@ from umg_grpc.access.users import User, UserFields, Users
 from umg_grpc.base.errors import UmgError
 from umg_grpc.service.servicers.administrative_calls import AdministrativeCalls
 from umg_grpc.service.servicers.timestamps import timestamp
+from umg_grpc.service.servicers.update_masks import check_mask
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.model_list_page_token import PageBoundary, decode_token, encode_token
 from umg_grpc.wire.protobuf_json import enum_names
@@ -31,6 +32,7 @@ KIND_VALUES: Final = {name: pb.UserKind.ValueType(value) for value, name in KIND
 ROLE_NAMES: Final = enum_names(pb.UserRole.DESCRIPTOR)
 ROLE_VALUES: Final = {Role(name): pb.UserRole.ValueType(value) for value, name in ROLE_NAMES.items()}
 READ_USERS, WRITE_USERS = pb.PERMISSION_USERS_READ, pb.PERMISSION_USERS_WRITE
+SETTING_NAMES: Final = tuple(field.name for field in pb.UserSettings.DESCRIPTOR.fields)
 OF_PERSON = frozenset({"name", "email", "disabled"})
 """Settings that hold in all accounts of a user, so that its administrators change them together."""
 
@@ -100,7 +102,7 @@ class UserActs:
     async def update(self, request: pb.UpdateUserRequest, authority: Authority) -> pb.UpdateUserResponse:
         """Change a user."""
         user, paths = await self._find(request.user_id, authority), list(request.update_mask.paths)
-        _check_mask(paths)
+        check_mask(paths, SETTING_NAMES)
         settings, fields = request.settings, UserFields()
         if "memberships" in paths:
             wanted = await self._memberships(settings.memberships, authority)
@@ -143,15 +145,6 @@ def _changed_memberships(user: User, wanted: Collection[Membership], authority: 
     memberships = dict.fromkeys((*hidden, *wanted))
     authority.check_grant(memberships.keys() ^ set(user.memberships))
     return tuple(memberships)
-
-
-def _check_mask(paths: Collection[str]) -> None:
-    names = [field.name for field in pb.UserSettings.DESCRIPTOR.fields]
-    unknown = [path for path in paths if path not in names]
-    if unknown or not paths:
-        problem = f"`{unknown[0]}` is no field of the settings" if unknown else "name at least one field to change"
-        message = f"update_mask: {problem}; name some of {', '.join(names)}"
-        raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="update_mask")
 
 
 def _message(user: User, authority: Authority) -> pb.User:
