@@ -10,7 +10,7 @@ from umg_grpc.access.account_levels import PROJECT_KIND
 from umg_grpc.access.api_keys import Key
 from umg_grpc.access.caller_identity import Caller
 from umg_grpc.access.key_permissions import ADMIN_SCOPE
-from umg_grpc.access.principals import WHOLE_GATEWAY, Membership, Principal, Role, gateway_owner
+from umg_grpc.access.principals import WHOLE_GATEWAY, Membership, Principal, Role
 from umg_grpc.access.role_permissions import (
     HOLDER_PERMISSIONS,
     ROLE_PERMISSIONS,
@@ -18,7 +18,7 @@ from umg_grpc.access.role_permissions import (
     Permission,
     permission_name,
 )
-from umg_grpc.access.users import SERVICE_ACCOUNT, User, Users
+from umg_grpc.access.users import User, Users
 from umg_grpc.base.errors import UmgError
 from umg_grpc.store import Store
 from umg_grpc.store.database import repeated
@@ -182,16 +182,10 @@ class AccessControl:
         self._users = Users(store)
 
     async def authority(self, caller: Caller) -> Authority:
-        """Return the rights of a caller. The key of an administrator owns the gateway; the key of a service account and
-        the token of a user have the user's roles; any other key is its holder's.
-        """
-        principal = caller.principal
-        if principal is None and caller.administrator:
-            principal = gateway_owner(caller.user_id, caller.name)
-        elif principal is None and caller.user_id:
-            user = await self._users.find(caller.user_id)
-            acts = user is not None and (user.kind == SERVICE_ACCOUNT or caller.has_token)
-            principal = user.principal if user is not None and acts else None
+        """Return the rights of a caller: of a session, a key or a token. A key without a principal is its holder's."""
+        principal = caller.principal or await self._users.principal_of_key(
+            caller.name, caller.user_id, administrator=caller.administrator, has_token=caller.has_token
+        )
         if principal is None or not principal.memberships:
             return Authority(None, caller.key_id)
         named = {each.account_id for each in principal.memberships} - {WHOLE_GATEWAY}

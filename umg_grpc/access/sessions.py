@@ -1,6 +1,5 @@
 """Sessions of people: opened by a sign-in, found by their token, ended by time, sign-out, or the end of user or key."""
 
-import hashlib
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,12 +9,12 @@ from typing import Protocol
 from sqlalchemy import ColumnElement, delete, or_, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
-from umg_grpc.access.api_keys import ApiKeys, Key
+from umg_grpc.access.api_keys import ApiKeys, Key, hash_secret
 from umg_grpc.access.audit_log import CURRENT_ACT, KEY_ACTOR, USER_ACTOR, Act, ChangedObject, record_change
 from umg_grpc.access.cached_api_keys import caller_of
 from umg_grpc.access.caller_identity import Caller
-from umg_grpc.access.principals import Membership, gateway_owner
-from umg_grpc.access.users import SERVICE_ACCOUNT, User, Users
+from umg_grpc.access.principals import Membership
+from umg_grpc.access.users import User, Users
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config.sign_on_section import Sessions as SessionTimes
 from umg_grpc.store import Store
@@ -105,7 +104,7 @@ class UserSessions:
         """Open a session by the secret of an administrator's or a service account's key, and return its token. Raise
         UmgError: INVALID_KEY, PERMISSION_DENIED for any other key.
         """
-        digest = _hash(secret)
+        digest = hash_secret(secret)
         key = (await self._keys.by_hash([digest])).get(digest)
         if key is None or not self._is_valid(key):
             message = "this API key is not known here, expired or revoked; use another"
@@ -121,7 +120,7 @@ class UserSessions:
 
     async def open_by_code(self, code: str, client: SessionClient) -> str:
         """Open a session by a code, which ends the code, and return its token. Raise UmgError(INVALID_KEY)."""
-        key_id = await self._take_code(_hash(code))
+        key_id = await self._take_code(hash_secret(code))
         if key_id is None:
             message = "this link was used or is older than 10 minutes; sign in by a key, or start the gateway again"
             raise UmgError(pb.ERROR_REASON_INVALID_KEY, message)
@@ -130,7 +129,7 @@ class UserSessions:
 
     async def get(self, token: str) -> UserSession | None:
         """Return the session with a token, and record its use; None if it has ended, or its user or key has."""
-        row = await self._use(_hash(token))
+        row = await self._use(hash_secret(token))
         subject = None if row is None else await self._subject(row)
         if row is None or subject is None:
             return None
@@ -178,7 +177,7 @@ class UserSessions:
     async def end(self, token: str) -> None:
         """End a session; nothing happens if there is none."""
         async with self._store.write() as session:
-            await session.execute(delete(SessionRow).where(SessionRow.token_hash == _hash(token)))
+            await session.execute(delete(SessionRow).where(SessionRow.token_hash == hash_secret(token)))
 
     async def _open(
         self,
@@ -193,7 +192,7 @@ class UserSessions:
         lifetime = timedelta(minutes=CODE_MINUTES) if is_code else self._absolute
         now = utc_of(self._clock)
         row = SessionRow(
-            token_hash=_hash(token),
+            token_hash=hash_secret(token),
             session_id=f"ses_{secrets.token_hex(8)}",
             is_code=is_code,
             user_id=user_id,
@@ -253,10 +252,8 @@ class UserSessions:
 
     async def _roles(self, key: Key) -> tuple[Membership, ...]:
         """Return the roles with which a key administers; none for the key of a holder or a person."""
-        if key.administrator:
-            return gateway_owner(key.user_id, key.name).memberships
-        user = await self._users.find(key.user_id) if key.user_id else None
-        return user.principal.memberships if user is not None and user.kind == SERVICE_ACCOUNT else ()
+        principal = await self._users.principal_of_key(key.name, key.user_id, administrator=key.administrator)
+        return () if principal is None else principal.memberships
 
 
 def _caller_of_user(user: User, session_id: str) -> Caller:
@@ -279,7 +276,3 @@ def _check_user(user: User) -> None:
     if not user.principal.memberships:
         message = "you have no role here; ask the gateway's administrators for one"
         raise UmgError(pb.ERROR_REASON_PERMISSION_DENIED, message, operation="sign_in")
-
-
-def _hash(token: str) -> str:
-    return hashlib.sha256(token.encode(errors="surrogatepass")).hexdigest()

@@ -14,7 +14,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from umg_grpc.access.audit_log import ChangedObject, record_change
-from umg_grpc.access.principals import WHOLE_GATEWAY, Membership, Principal, Role
+from umg_grpc.access.principals import WHOLE_GATEWAY, Membership, Principal, Role, gateway_owner
 from umg_grpc.base.errors import UmgError
 from umg_grpc.store import Store
 from umg_grpc.store.database import repeated, repeated_idempotent
@@ -107,6 +107,17 @@ class Users:
         async with self._store.read() as session:
             row = await session.get(UserRow, user_id)
             return None if row is None else (await _users_of(session, [row]))[0]
+
+    async def principal_of_key(
+        self, name: str, user_id: str, *, administrator: bool, has_token: bool = False
+    ) -> Principal | None:
+        """Return the principal as which a key administers. The key of an administrator owns the gateway; the key of a
+        service account, and the token of a user (`has_token`), have the user's roles; None for any other key.
+        """
+        if administrator:
+            return gateway_owner(user_id, name)
+        user = await self.find(user_id) if user_id else None
+        return user.principal if user is not None and (user.kind == SERVICE_ACCOUNT or has_token) else None
 
     @repeated
     async def page(
