@@ -6,8 +6,8 @@ from typing import Final
 
 from sqlalchemy import select
 
-from umg_grpc.access.account_levels import PROJECT_KIND
-from umg_grpc.access.api_keys import Key
+from umg_grpc.access.account_levels import PROJECT_KIND, unknown_account
+from umg_grpc.access.api_keys import Key, unknown_key
 from umg_grpc.access.caller_identity import Caller
 from umg_grpc.access.key_permissions import ADMIN_SCOPE
 from umg_grpc.access.principals import WHOLE_GATEWAY, Membership, Principal, Role
@@ -201,18 +201,6 @@ class AccessControl:
                 account_id: ReachedAccount(account_id, name, kind, organization_id or "")
                 for account_id, name, kind, organization_id in await session.execute(query)
             }
-
-
-def unknown_key(reference: str) -> UmgError:
-    """Return the error for an unknown key, and for one that the caller may not see."""
-    message = "there is no such key; `umg keys list` shows ids, names and prefixes"
-    return UmgError(pb.ERROR_REASON_OBJECT_NOT_FOUND, message, id=reference[:11])
-
-
-def unknown_account(reference: str) -> UmgError:
-    """Return the error for an unknown organisation or project, and for one that the caller may not see."""
-    message = "there is no such organisation or project; `umg projects list` shows ids and names"
-    return UmgError(pb.ERROR_REASON_OBJECT_NOT_FOUND, message, id=reference[:100])
 
 
 def may_see_user(accounts: frozenset[str] | None, user: User) -> bool:

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from umg_grpc.access.budget_settings import Budget
+from umg_grpc.base.errors import UmgError
+from umg_grpc.v1 import pb
 
 PROJECT_KIND, ORGANIZATION_KIND = "project", "organization"
 KIND_NOUNS: Final = {PROJECT_KIND: "project", ORGANIZATION_KIND: "organisation"}
@@ -45,3 +47,9 @@ class AccountLevel:
 
 Levels = tuple[AccountLevel, ...]
 """Project of a key, then its organisation, if there are any."""
+
+
+def unknown_account(reference: str) -> UmgError:
+    """Return the error for an unknown organisation or project, and for one that the caller may not see."""
+    message = "there is no such organisation or project; `umg projects list` shows ids and names"
+    return UmgError(pb.ERROR_REASON_OBJECT_NOT_FOUND, message, id=reference[:100])

@@ -10,8 +10,7 @@ from sqlalchemy import or_, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from umg_grpc.access.access_control import unknown_account
-from umg_grpc.access.account_levels import KIND_NOUNS, ORGANIZATION_KIND, PROJECT_KIND
+from umg_grpc.access.account_levels import KIND_NOUNS, ORGANIZATION_KIND, PROJECT_KIND, unknown_account
 from umg_grpc.access.audit_log import ChangedObject, record_change
 from umg_grpc.access.budget_settings import Budget, budgets_of
 from umg_grpc.access.key_settings import NamedKeyFields, check_fields

@@ -446,8 +446,13 @@ async def _find(session: AsyncSession, reference: str, scope: KeyScope | None = 
             raise UmgError(pb.ERROR_REASON_INVALID_FIELD, f"several keys are meant, say which: {ids}", field="key")
         if found:
             return found[0]
+    raise unknown_key(reference)
+
+
+def unknown_key(reference: str) -> UmgError:
+    """Return the error for an unknown key, and for one that the caller may not see."""
     message = "there is no such key; `umg keys list` shows ids, names and prefixes"
-    raise UmgError(pb.ERROR_REASON_OBJECT_NOT_FOUND, message, id=reference[:SHOWN_CHARACTERS])
+    return UmgError(pb.ERROR_REASON_OBJECT_NOT_FOUND, message, id=reference[:SHOWN_CHARACTERS])
 
 
 KEY_COLUMNS: Final = tuple(ApiKey.__table__.columns)  # of which many rows are read faster than objects

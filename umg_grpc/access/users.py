@@ -13,6 +13,7 @@ from sqlalchemy import ColumnElement, Select, delete, exists, or_, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from umg_grpc.access.account_levels import unknown_account
 from umg_grpc.access.audit_log import ChangedObject, record_change
 from umg_grpc.access.principals import WHOLE_GATEWAY, Membership, Principal, Role, gateway_owner
 from umg_grpc.base.errors import UmgError
@@ -308,8 +309,7 @@ async def _set_fields(session: AsyncSession, row: UserRow, fields: UserFields) -
         known = await _known_accounts(session, [membership.account_id for membership in memberships])
         for membership in memberships:
             if membership.account_id not in known:
-                message = "there is no such organisation or project; `umg projects list` shows ids and names"
-                raise UmgError(pb.ERROR_REASON_OBJECT_NOT_FOUND, message, id=membership.account_id[:100])
+                raise unknown_account(membership.account_id)
         await _replace_memberships(session, row.user_id, memberships, from_issuer=False)
 
 
