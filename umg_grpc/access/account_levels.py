@@ -1,7 +1,7 @@
 """Levels above keys: a key's project and organisation, with the settings that hold for all keys below them."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from umg_grpc.access.budget_settings import Budget
 from umg_grpc.base.errors import UmgError
@@ -34,12 +34,6 @@ class AccountLevel:
         return self.account_id
 
     @property
-    def has_limits(self) -> bool:
-        """Whether the account has a limit of requests, tokens or concurrency."""
-        limits = (self.requests_per_minute, self.tokens_per_minute, self.concurrent_requests)
-        return any(limit is not None for limit in limits)
-
-    @property
     def title(self) -> str:
         """Name of the account in messages for people."""
         return f"the {KIND_NOUNS[self.kind]} `{self.name}`"
@@ -47,6 +41,33 @@ class AccountLevel:
 
 Levels = tuple[AccountLevel, ...]
 """Project of a key, then its organisation, if there are any."""
+
+
+class CallLimits(Protocol):
+    """CallLimits of a key or an account; None means unlimited."""
+
+    @property
+    def requests_per_minute(self) -> int | None:
+        """Maximum number of calls in any 60 seconds."""
+
+    @property
+    def tokens_per_minute(self) -> int | None:
+        """Maximum number of tokens in any 60 seconds."""
+
+    @property
+    def concurrent_requests(self) -> int | None:
+        """Maximum number of calls in flight."""
+
+
+def has_limit(limits: CallLimits) -> bool:
+    """Return whether a key or an account itself has a limit of requests, tokens or concurrency."""
+    found = (limits.requests_per_minute, limits.tokens_per_minute, limits.concurrent_requests)
+    return any(limit is not None for limit in found)
+
+
+def closed_level(levels: Levels) -> AccountLevel | None:
+    """Return the first closed account of the levels of a key; None if none is closed."""
+    return next((level for level in levels if level.is_closed), None)
 
 
 def unknown_account(reference: str) -> UmgError:

@@ -12,7 +12,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from umg_grpc.access.account_level_queries import find_project, levels_of
-from umg_grpc.access.account_levels import AccountLevel, Levels
+from umg_grpc.access.account_levels import Levels, closed_level, has_limit
 from umg_grpc.access.audit_log import ChangedObject, record_change
 from umg_grpc.access.budget_settings import Budget, budgets_of
 from umg_grpc.access.key_settings import BOOTSTRAP_KEY, KeyFields, NamedKeyFields, check_fields
@@ -78,13 +78,7 @@ class Key:
     @property
     def has_limits(self) -> bool:
         """Whether the key, its project or its organisation has a limit of requests, tokens or concurrency."""
-        limits = (self.requests_per_minute, self.tokens_per_minute, self.concurrent_requests)
-        return any(limit is not None for limit in limits) or any(level.has_limits for level in self.levels)
-
-    @property
-    def closed_level(self) -> AccountLevel | None:
-        """The closed account to which the key belongs; None if there is none."""
-        return next((level for level in self.levels if level.is_closed), None)
+        return has_limit(self) or any(map(has_limit, self.levels))
 
     def is_live(self, now: datetime) -> bool:
         """Return whether the key is neither revoked nor expired. Its account may be closed."""
@@ -379,7 +373,7 @@ async def _assign_project(session: AsyncSession, row: ApiKey, reference: str | N
         raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="project_id")
     row.project_id = project.account_id if project is not None else former
     levels = (await levels_of(session, [row.project_id])).get(row.project_id, ())
-    if not former and (closed := next((level for level in levels if level.is_closed), None)) is not None:
+    if not former and (closed := closed_level(levels)) is not None:
         message = f"{closed.title} is closed; open it first, or name another project"
         raise UmgError(pb.ERROR_REASON_WRONG_STATE, message, state="closed")
     return levels

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from umg_grpc.access.account_levels import closed_level
 from umg_grpc.access.api_keys import Key, KeyChange
 from umg_grpc.access.caller_identity import Caller, KeyReference
 
@@ -134,7 +135,7 @@ def _rejection(key: Key) -> Rejection | None:
         return Rejection.REVOKED
     if key.is_user_disabled:
         return Rejection.DISABLED
-    return None if key.closed_level is None else Rejection.CLOSED
+    return None if closed_level(key.levels) is None else Rejection.CLOSED
 
 
 def caller_of(key: Key) -> Caller:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from umg_grpc.access.account_levels import Levels
+from umg_grpc.access.account_levels import Levels, has_limit
 from umg_grpc.access.budget_settings import Budget, ChargedBudget, charged_budgets
 from umg_grpc.access.key_permissions import ADMIN_SCOPE, PERMITTED_OPERATIONS, model_operations
 from umg_grpc.access.key_settings import BOOTSTRAP_KEY, ISSUED_CALLER_PREFIX
@@ -85,9 +85,8 @@ class Caller:
     @cached_property
     def limited(self) -> "tuple[Limited, ...]":
         """The key, its project and its organisation, as far as they have limits of requests, tokens or concurrency."""
-        limits = (self.requests_per_minute, self.tokens_per_minute, self.concurrent_requests)
-        own = (self,) if any(limit is not None for limit in limits) else ()
-        return (*own, *(level for level in self.levels if level.has_limits))
+        subjects: tuple[Limited, ...] = (self, *self.levels)
+        return tuple(filter(has_limit, subjects))
 
     @cached_property
     def budgets(self) -> tuple[ChargedBudget, ...]:

@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from umg_grpc.access.account_levels import CallLimits
 from umg_grpc.config.file_sections import ModelLimits
 
 MODEL_PREFIX = "model:"  # of the ids of models, to keep them apart from those of keys
@@ -9,24 +10,12 @@ ACCOUNT_SUBJECTS = {"proj_": "the project of this API key", "org_": "the organis
 """Beginning of an account's id -> its name in error messages for the holders of its keys."""
 
 
-class Limited(Protocol):
+class Limited(CallLimits, Protocol):
     """Interface of an API key, an account or a model as the subject of limits. A limit of None means unlimited."""
 
     @property
     def limit_id(self) -> str:
-        """Unique id under which the calls of the key or model are counted."""
-
-    @property
-    def requests_per_minute(self) -> int | None:
-        """Maximum number of calls of the key or model in any 60 seconds."""
-
-    @property
-    def tokens_per_minute(self) -> int | None:
-        """Maximum number of input and output tokens together that the key or model may use in any 60 seconds."""
-
-    @property
-    def concurrent_requests(self) -> int | None:
-        """Maximum number of calls of the key or model in flight."""
+        """Unique id under which the calls of the subject are counted."""
 
 
 class LimitedModel:

@@ -9,6 +9,7 @@ from typing import Protocol
 from sqlalchemy import ColumnElement, delete, or_, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
+from umg_grpc.access.account_levels import closed_level
 from umg_grpc.access.api_keys import ApiKeys, Key, hash_secret
 from umg_grpc.access.audit_log import CURRENT_ACT, KEY_ACTOR, USER_ACTOR, Act, ChangedObject, record_change
 from umg_grpc.access.cached_api_keys import caller_of
@@ -248,7 +249,7 @@ class UserSessions:
         return row
 
     def _is_valid(self, key: Key) -> bool:
-        return key.is_live(utc_of(self._clock)) and key.closed_level is None
+        return key.is_live(utc_of(self._clock)) and closed_level(key.levels) is None
 
     async def _roles(self, key: Key) -> tuple[Membership, ...]:
         """Return the roles with which a key administers; none for the key of a holder or a person."""
