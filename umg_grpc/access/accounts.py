@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from umg_grpc.access.account_levels import KIND_NOUNS, ORGANIZATION_KIND, PROJECT_KIND, unknown_account
 from umg_grpc.access.audit_log import ChangedObject, record_change
 from umg_grpc.access.budget_settings import Budget, budgets_of
-from umg_grpc.access.key_settings import NamedKeyFields, check_fields
+from umg_grpc.access.key_settings import NamedKeyFields, check_fields, set_columns
 from umg_grpc.base.errors import UmgError
 from umg_grpc.store import Store
 from umg_grpc.store.database import repeated, repeated_idempotent
@@ -78,7 +78,7 @@ class Accounts:
         if kind == ORGANIZATION_KIND and fields.get("organization_id"):
             raise _invalid("organization_id", "an organisation belongs to no other one; leave it out")
         row = _new_row(kind, utc_of(self._clock))
-        _set_fields(row, fields)
+        set_columns(row, fields, "organization_id")
         row.organization_id = fields.get("organization_id") or None
         try:
             await self._insert(row)
@@ -170,7 +170,7 @@ class Accounts:
                 if fields.get("organization_id", row.organization_id or "") != (row.organization_id or ""):
                     raise _invalid("organization_id", "a project stays in its organisation; create another project")
                 before = _audited(row)
-                _set_fields(row, fields)
+                set_columns(row, fields, "organization_id")
                 await self._record(session, row, before)
         except IntegrityError:
             raise _name_exists(kind, fields.get("name", "")) from None
@@ -242,12 +242,6 @@ def _new_row(kind: str, create_time: datetime) -> AccountRow:
         tags={},
         create_time=create_time,
     )
-
-
-def _set_fields(row: AccountRow, fields: AccountFields) -> None:
-    for column, value in fields.items():
-        if column != "organization_id":
-            setattr(row, column, list(value) if isinstance(value, (list, tuple, set, frozenset)) else value)
 
 
 async def _row(session: AsyncSession, account_id: str) -> AccountRow:

@@ -15,7 +15,7 @@ from umg_grpc.access.account_level_queries import find_project, levels_of
 from umg_grpc.access.account_levels import Levels, closed_level, has_limit
 from umg_grpc.access.audit_log import ChangedObject, record_change
 from umg_grpc.access.budget_settings import Budget, budgets_of
-from umg_grpc.access.key_settings import BOOTSTRAP_KEY, KeyFields, NamedKeyFields, check_fields
+from umg_grpc.access.key_settings import BOOTSTRAP_KEY, KeyFields, NamedKeyFields, check_fields, set_columns
 from umg_grpc.access.users import disabled_users
 from umg_grpc.base.errors import UmgError
 from umg_grpc.store import Store
@@ -132,7 +132,7 @@ class ApiKeys:
         check_fields(named, utc_of(self._clock))
         secret = new_secret()
         row = new_row(secret, name, utc_of(self._clock))
-        _set_fields(row, named)
+        set_columns(row, named, "project_id")  # `_insert` finds it
         try:
             levels = await self._insert(row, fields.get("project_id", ""))
         except IntegrityError:
@@ -163,7 +163,7 @@ class ApiKeys:
                     raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="name")
                 before = audited_settings(row)
                 levels = await _assign_project(session, row, fields.get("project_id"))
-                _set_fields(row, fields)
+                set_columns(row, fields, "project_id")
                 if "name" in fields:
                     await _check_name_is_no_prefix(session, row)
                 await record_change(session, utc_of(self._clock), changed_key(row), before, audited_settings(row))
@@ -391,12 +391,6 @@ def audited_settings(row: ApiKey) -> dict[str, object]:
 def changed_key(row: ApiKey) -> ChangedObject:
     """Return a key as an object of the audit log."""
     return ChangedObject("key", row.key_id, row.name, row.project_id or "")
-
-
-def _set_fields(row: ApiKey, fields: NamedKeyFields) -> None:
-    for column, value in fields.items():
-        if column != "project_id":  # `_assign_project` finds it
-            setattr(row, column, list(value) if isinstance(value, (list, tuple, set, frozenset)) else value)
 
 
 def _name_exists(name: str) -> UmgError:

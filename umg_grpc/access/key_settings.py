@@ -80,6 +80,13 @@ def check_fields(fields: NamedKeyFields, now: datetime) -> None:
     _check_tags(fields.get("tags", {}))
 
 
+def set_columns(row: object, fields: Mapping[str, object], elsewhere: str) -> None:
+    """Set the columns of a row of the database to settings. `elsewhere`: setting that its repository assigns itself."""
+    for column, value in fields.items():
+        if column != elsewhere:
+            setattr(row, column, list(value) if isinstance(value, (list, tuple, set, frozenset)) else value)
+
+
 def _check_operations(operations: Sequence[str]) -> None:
     for index, operation in enumerate(operations):
         if operation not in PERMITTED_OPERATIONS:
