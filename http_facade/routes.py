@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from http_facade.path_spellings import API_VERSIONS, canonical_path
-from umg_grpc.operations import OPERATION_ROWS, UNARY_OPERATIONS
+from umg_grpc.operations import ADMINISTRATIVE_SERVICES, OPERATION_ROWS, UNARY_OPERATIONS
 from umg_grpc.operations.wire_formats_by_name import all_faces
 
 DEFAULT_FORMAT = "chat"
@@ -205,7 +205,6 @@ OLLAMA_ROUTES = (  # its embeddings are rows of their operation
     Route("GET", "/api/version", Shape.GET_VERSION, "ollama_chat", needs_key=False),
 )
 
-ADMINISTRATIVE_SERVICES = ("AdminService", "AlertService", "AccountService", "UserService", "AuditService")
 METHOD_SERVICES = (
     *dict.fromkeys(row.service for row in OPERATION_ROWS),
     *("ModelService", *ADMINISTRATIVE_SERVICES),

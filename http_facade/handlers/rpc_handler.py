@@ -30,8 +30,9 @@ from http_facade.exchange.request_bodies import BodyReader, essence_of
 from http_facade.exchange.server_settings import Settings
 from http_facade.handlers.grpc_methods_by_name import RpcMethod, methods_of
 from http_facade.handlers.rpc_metadata import AdministrativeMetadata, CallMetadata
-from http_facade.routes import ADMINISTRATIVE_SERVICES, Route
+from http_facade.routes import Route
 from umg_grpc.base.errors import UmgError
+from umg_grpc.operations import ADMINISTRATIVE_SERVICES
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import echo
 

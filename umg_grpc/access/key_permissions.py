@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from itertools import chain
 
-from umg_grpc.operations import OPERATION_ROWS, SCOPE_OPERATIONS, ModelOperation
+from umg_grpc.operations import ADMINISTRATIVE_SERVICES, OPERATION_ROWS, SCOPE_OPERATIONS, ModelOperation
 
 ADMIN_SCOPE = "admin"
 """Scope of a key that manages keys. A key without a restriction of operations does not have it."""
@@ -21,9 +21,6 @@ PERMITTED_OPERATIONS: Mapping[str, frozenset[ModelOperation]] = {
 
 EVERY_KEY = frozenset({*PERMITTED_OPERATIONS, ADMIN_SCOPE})
 """Scopes of a method that every key may call."""
-
-ADMINISTRATIVE_SERVICES = ("AdminService", "AlertService", "AccountService", "UserService", "AuditService")
-"""Services whose methods state a permission of roles, which `access_control.py` checks with the caller's rights."""
 
 _SERVICES: Mapping[str, frozenset[str] | None] = {
     **{row.service: frozenset({row.scope}) for row in OPERATION_ROWS},

@@ -24,6 +24,7 @@ from umg_grpc.operations.transcription_operation import TRANSCRIBE_OPERATION
 from umg_grpc.operations.video_operation import VIDEO_CREATION, VIDEO_REMIX
 
 __all__ = [
+    "ADMINISTRATIVE_SERVICES",
     "CALLED_OPERATIONS",
     "OPERATIONS_BY_VALUE",
     "OPERATION_ROWS",
@@ -36,6 +37,9 @@ __all__ = [
     "StreamedMethod",
     "UnaryOperation",
 ]
+
+ADMINISTRATIVE_SERVICES = ("AdminService", "AlertService", "AccountService", "UserService", "AuditService")
+"""Services of `umg.v1` whose methods state a permission of roles, which is checked with the caller's rights."""
 
 OPERATION_ROWS: tuple[Operation[Message, Message], ...] = (
     *(GENERATE_OPERATION, TOKEN_COUNTING, EMBED_OPERATION, RERANK_OPERATION, MODERATE_OPERATION, SPEAK_OPERATION),

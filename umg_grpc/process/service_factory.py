@@ -10,7 +10,6 @@ import grpc
 
 from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.access.authentication import Authenticator
-from umg_grpc.access.key_permissions import ADMINISTRATIVE_SERVICES
 from umg_grpc.access.multi_worker_limit_rejection import check_models
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.inprocess_channel import InProcessChannel, InProcessServer
@@ -18,7 +17,7 @@ from umg_grpc.base.refused_request import RefusedRequest
 from umg_grpc.config import Config
 from umg_grpc.config.config_comparison import Changes, changes
 from umg_grpc.config.config_hash import config_hash
-from umg_grpc.operations import OPERATION_ROWS, UNARY_OPERATIONS
+from umg_grpc.operations import ADMINISTRATIVE_SERVICES, OPERATION_ROWS, UNARY_OPERATIONS
 from umg_grpc.process.alert_factory import alert_parts
 from umg_grpc.process.channel_factory import ChannelFactory, LocalSource
 from umg_grpc.process.component_factory import (

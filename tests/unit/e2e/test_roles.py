@@ -26,12 +26,12 @@ from tests.support.usage_records import lines, record
 from umg_grpc.access.account_levels import ORGANIZATION_KIND, PROJECT_KIND
 from umg_grpc.access.accounts import Accounts
 from umg_grpc.access.api_keys import ApiKeys, Key
-from umg_grpc.access.key_permissions import ADMINISTRATIVE_SERVICES
 from umg_grpc.access.principals import WHOLE_GATEWAY, Membership, Role
 from umg_grpc.access.role_permissions import permission_of
 from umg_grpc.access.users import SERVICE_ACCOUNT, Users
 from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.base.time_units import micros_of
+from umg_grpc.operations import ADMINISTRATIVE_SERVICES
 from umg_grpc.store.alert_tables import AlertRow
 from umg_grpc.store.usage_record_table import UsageRecords
 from umg_grpc.v1 import pb
