@@ -160,6 +160,27 @@ async def test_a_refused_call_over_grpc_has_a_record(gateway: Gateway) -> None:
     assert refused["grpc-key"] == "invalid_key"
 
 
+async def test_refused_calls_of_administrative_services_have_no_record(gateway: Gateway) -> None:
+    key_id, secret = await gateway.key(name="holder")
+    metadata = [("authorization", f"Bearer {secret}")]
+    async with grpc.aio.insecure_channel(gateway.running.grpc) as channel:
+        for call, request in (
+            (rpc.AdminServiceStub(channel).ListChannels, pb.ListChannelsRequest()),
+            (rpc.AlertServiceStub(channel).ListAlerts, pb.ListAlertsRequest()),
+            (rpc.AccountServiceStub(channel).ListAccounts, pb.ListAccountsRequest()),
+            (rpc.UserServiceStub(channel).ListUsers, pb.ListUsersRequest()),
+            (rpc.AuditServiceStub(channel).ListAuditEvents, pb.ListAuditEventsRequest()),
+        ):
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await call(request, metadata=metadata)
+            assert caught.value.code() is grpc.StatusCode.PERMISSION_DENIED
+        with suppress(grpc.aio.AioRpcError):
+            request = pb.GenerateRequest(model="absent", messages=[USER])
+            await rpc.GenerationServiceStub(channel).Generate(request, metadata=metadata)
+    records = await gateway.records(f"key_ids={key_id}", 1)  # written in the order of the calls
+    assert [record["reason"] for record in records] == ["model_not_found"]
+
+
 async def test_a_flood_of_refused_calls_makes_few_records(tmp_path: Path) -> None:
     async with opened(tmp_path) as gateway:
         for _ in range(40):

@@ -7,15 +7,15 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.base.grpc_status import HTTP_STATUSES
 from umg_grpc.base.refused_request import PEER_HEADER, RefusedRequest
 from umg_grpc.knowledge.agent_detection import UNKNOWN_AGENT
-from umg_grpc.operations import CALLED_OPERATIONS
+from umg_grpc.operations import ADMINISTRATIVE_SERVICES, CALLED_OPERATIONS
 from umg_grpc.service.pipeline.call_state import FACE_HEADER, Call
 from umg_grpc.service.pipeline.usage_record_fields import SCHEMA_PACKAGE
 from umg_grpc.service.pipeline.usage_recording import GRPC_FACE, MAX_FACE_CHARACTERS, MAX_NAME_CHARACTERS
 from umg_grpc.store.usage_record_table import CallDetails, UsageRecord, storable
 from umg_grpc.v1 import pb
 
-ADMIN_METHODS = f"{SCHEMA_PACKAGE}AdminService/"
-"""Beginning of the paths of methods whose refused calls get no record: the person at the console reads the error."""
+ADMIN_METHODS = tuple(f"{SCHEMA_PACKAGE}{name}/" for name in ADMINISTRATIVE_SERVICES)
+"""Beginnings of the paths of methods whose refused calls get no record: the person at the console reads the error."""
 
 
 def record_refusal(log: RefusedCallLog, call: Call, seconds: float, failure: UmgError) -> None:
