@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from umg_grpc.base.time_units import UNIT_SECONDS
-from umg_grpc.cli.account_flags import SoftBudgetsFlag, budgets_of
+from umg_grpc.cli.account_flags import NO_RESTRICTION, NO_VALUE, SoftBudgetsFlag, budgets_of, tags_of
 from umg_grpc.cli.command_headings import CommandsByHeading
 from umg_grpc.cli.command_runner import run_async
 from umg_grpc.cli.common_flags import (
@@ -28,10 +28,6 @@ app = typer.Typer(
     no_args_is_help=True,
     help="Issue, list, change, rotate and revoke the keys with which callers authenticate.",
 )
-NO_LIMIT = "none"
-"""Value of a flag of `umg keys update` that removes a limit."""
-NO_RESTRICTION = "*"
-"""Value of a flag of `umg keys update` that removes a restriction."""
 
 Reference = Annotated[str, typer.Argument(help="Id, name or prefix.")]
 
@@ -71,7 +67,7 @@ def create_key(
     soft_budget: SoftBudgetsFlag = None,
     budget_period: Annotated[
         str, typer.Option(metavar="PERIOD", help="The budget begins anew each day or month, in UTC; or never: none.")
-    ] = NO_LIMIT,
+    ] = NO_VALUE,
     project: Annotated[str, typer.Option(help="Id or name of its project.")] = "",
     user: Annotated[str, typer.Option(help="Id or e-mail address of its owner: a person or a service account.")] = "",
     expires: Annotated[str | None, typer.Option(metavar="ISO", help="When it ends, e.g. 2030-01-31T12:00Z.")] = None,
@@ -81,8 +77,8 @@ def create_key(
     from umg_grpc.cli import key_command_actions as commands
 
     period = _period(budget_period)
-    budgets = _budget_fields(budget, soft_budget, None if period == NO_LIMIT else period)
-    if period != NO_LIMIT and budgets.get("budget_micro_credits") is None:
+    budgets = _budget_fields(budget, soft_budget, None if period == NO_VALUE else period)
+    if period != NO_VALUE and budgets.get("budget_micro_credits") is None:
         raise typer.BadParameter("it goes with --budget CREDITS", param_hint="--budget-period")
     fields = {
         "name": name,
@@ -96,7 +92,7 @@ def create_key(
         "expire_time": time_of(expires, "--expires") if expires is not None else None,
         "show_route": show_route,
         "owner": owner,
-        "tags": dict(_tag(text) for text in tag or ()),
+        "tags": tags_of(tag) or {},
         "project_id": project,
         "user_id": user,
         **budgets,
@@ -148,11 +144,11 @@ def update_key(
             fields[field] = [] if text.strip() == NO_RESTRICTION else _patterns(text, noun, flag)
     for field, (flag, text) in limits.items():
         if text is not None:
-            fields[field] = None if text == NO_LIMIT else _limit(text, flag)
+            fields[field] = None if text == NO_VALUE else _limit(text, flag)
     fields |= _budget_fields(budget, soft_budget, None if budget_period is None else _period(budget_period))
     if expires is not None:
-        fields["expire_time"] = None if expires == NO_LIMIT else time_of(expires, "--expires")
-    tags = dict(_tag(text) for text in tag or ())
+        fields["expire_time"] = None if expires == NO_VALUE else time_of(expires, "--expires")
+    tags = tags_of(tag) or {}
     if not fields and not tags:
         raise typer.BadParameter("name at least one setting to change, such as --rpm 60; see --help")
     run_async(commands.update(target, key, fields, tags))
@@ -223,7 +219,7 @@ def _patterns(text: str | None, noun: str, flag: str) -> list[str]:
 
 def _limit(text: str, flag: str) -> int:
     if not re.fullmatch(r"[1-9][0-9]{0,9}", text):
-        raise typer.BadParameter(f"expected a whole number from 1 on, or {NO_LIMIT}", param_hint=flag)
+        raise typer.BadParameter(f"expected a whole number from 1 on, or {NO_VALUE}", param_hint=flag)
     return int(text)
 
 
@@ -253,8 +249,8 @@ def _budget_fields(texts: Sequence[str] | None, soft: Sequence[str] | None, peri
         listed = (budgets_of([own], None) or [])[0]
         fields |= {"budget_micro_credits": listed["micro_credits"], "budget_period": listed["period"]}
     elif own is not None:
-        fields["budget_micro_credits"] = None if own == NO_LIMIT else _budget(own)
-    if own == NO_LIMIT or soft or len(plain) < len(given):
+        fields["budget_micro_credits"] = None if own == NO_VALUE else _budget(own)
+    if own == NO_VALUE or soft or len(plain) < len(given):
         place = given.index(own) if own is not None else 0
         fields["budgets"] = budgets_of(given[:place] + given[place + 1 :], soft) or []
     return fields
@@ -266,13 +262,6 @@ def _period(text: str) -> str:
     if text not in PERIOD_VALUES:
         raise typer.BadParameter(f"expected one of {', '.join(PERIOD_VALUES)}", param_hint="--budget-period")
     return text
-
-
-def _tag(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise typer.BadParameter(f"{text!r} is no NAME=VALUE, such as team=search", param_hint="--tag")
-    return name, value
 
 
 def _span(text: str) -> timedelta:
