@@ -36,7 +36,7 @@ class HttpPoster:
         self._client = client
         self._url = url
         self._proxy = proxy.url if proxy is not None else None
-        self._deadlines = Deadlines(connect=seconds, first_byte=seconds, idle=seconds, total=seconds)
+        self._deadlines = Deadlines.all_of(seconds)
 
     async def post(self, body: bytes, headers: Mapping[str, str]) -> None:
         """Send a body. Raise ReceiverFailedError unless the status is one of success."""

@@ -18,8 +18,7 @@ class WebhookGuard(Guard):
         super().__init__(row)
         self._client = client
         self._headers = {"Content-Type": "application/json", **row.headers}
-        seconds = row.timeout
-        self._deadlines = Deadlines(connect=seconds, first_byte=seconds, idle=seconds, total=seconds)
+        self._deadlines = Deadlines.all_of(row.timeout)
 
     async def check(self, request: pb.CheckRequest) -> pb.CheckResponse:
         body = json_format.MessageToJson(request, preserving_proto_field_name=True, indent=None).encode()

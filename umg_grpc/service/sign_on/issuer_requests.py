@@ -30,7 +30,7 @@ class IssuerRequests:
             url,
             {"Accept": "application/json", **({} if form is None else {"Content-Type": FORM_TYPE}), **(headers or {})},
             b"" if form is None else urlencode(form).encode(),
-            Deadlines(connect=seconds, first_byte=seconds, idle=seconds, total=seconds),
+            Deadlines.all_of(seconds),
             proxy=None if proxy is None else proxy.url,
             max_bytes=MAX_BYTES,
             method="GET" if form is None else "POST",

@@ -32,6 +32,11 @@ class Deadlines:
     total: float
     caller: float = math.inf  # the caller's own deadline
 
+    @classmethod
+    def all_of(cls, seconds: float) -> Self:
+        """Return limits that are all `seconds`, for short calls of services of the operator."""
+        return cls(connect=seconds, first_byte=seconds, idle=seconds, total=seconds)
+
     def within(self, seconds: float) -> Self:
         """Return a copy in which no limit is longer than `seconds`, the time until the caller's deadline. Raise
         UmgError(DEADLINE_EXCEEDED), which is no failure of the provider, if `seconds` is not positive.
