@@ -21,7 +21,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.store import Store
 from umg_grpc.store.database import repeated, repeated_idempotent
 from umg_grpc.store.database_time import GivenClock, utc_of
-from umg_grpc.store.key_selection import EVERY_KEY, KeyScope, KeySelection
+from umg_grpc.store.key_selection import EVERY_KEY, KeyScope, KeySelection, is_live_key
 from umg_grpc.store.table_definitions import ApiKey, ApiKeyChange, UtcTime
 from umg_grpc.v1 import pb
 
@@ -230,9 +230,7 @@ class ApiKeys:
             return await _keys_of(session, await session.execute(query))
 
     def _is_live(self) -> ColumnElement[bool]:
-        return ApiKey.revoke_time.is_(None) & or_(
-            ApiKey.expire_time.is_(None), ApiKey.expire_time > self._clock.sql_time()
-        )
+        return is_live_key(self._clock.sql_time())
 
     @repeated
     async def get(self, reference: str, scope: KeyScope | None = None) -> Key:

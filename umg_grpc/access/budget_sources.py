@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Awaitable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
 from sqlalchemy import ColumnElement, Float, Text, and_, cast, func, or_, select
@@ -12,6 +12,7 @@ from sqlalchemy.orm import InstrumentedAttribute
 from umg_grpc.access.budget_settings import BUDGET_PERIODS, budget_account, budgets_of
 from umg_grpc.store.budget_accounts import period_start
 from umg_grpc.store.database import Store, repeated
+from umg_grpc.store.key_selection import is_live_key
 from umg_grpc.store.table_definitions import AccountRow, ApiKey, BudgetAccount, BudgetLease
 
 KEY_KIND = "key"
@@ -72,7 +73,7 @@ class KeyBudgetSource:
             select(key.key_id, key.name, period, account.period_start, _SPENT, key.budget_micro_credits)
             .join(account, and_(account.key_id == key.key_id, is_present))
             .where(
-                _is_live(now),
+                is_live_key(now),
                 key.budget_micro_credits > 0,
                 cast(_SPENT, Float) * 100 >= cast(key.budget_micro_credits, Float) * percent,
             )
@@ -104,7 +105,7 @@ class ListedBudgetSource:
 async def _unspent_budgets(session: AsyncSession, now: datetime, starts: dict[str, int]) -> list[BudgetState]:
     """Return all listed budgets, with 0 as the spent amount."""
     key, account = ApiKey, AccountRow
-    keys = select(key.key_id, key.name, key.budgets).where(_is_live(now), _has_members(key.budgets))
+    keys = select(key.key_id, key.name, key.budgets).where(is_live_key(now), _has_members(key.budgets))
     accounts = select(account.account_id, account.name, account.budgets, account.kind).where(
         account.close_time.is_(None), _has_members(account.budgets)
     )
@@ -145,12 +146,6 @@ _SPENT = BudgetAccount.spent_micro_credits + (
     .scalar_subquery()
 )
 """Spent amount of an account, with the leases of lost processes."""
-
-
-def _is_live(now: datetime) -> ColumnElement[bool]:
-    """Return the condition that a key is neither revoked nor expired."""
-    is_expired = ApiKey.expire_time <= now.astimezone(UTC)
-    return and_(ApiKey.revoke_time.is_(None), or_(ApiKey.expire_time.is_(None), ~is_expired))
 
 
 def _has_members(listed: InstrumentedAttribute[Any]) -> ColumnElement[bool]:

@@ -20,6 +20,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.store import Store
 from umg_grpc.store.database import repeated, repeated_idempotent
 from umg_grpc.store.database_time import GivenClock, utc_of
+from umg_grpc.store.key_selection import is_live_key
 from umg_grpc.store.table_definitions import AccountRow, ApiKey
 from umg_grpc.store.user_tables import MembershipRow, UserRow
 from umg_grpc.v1 import pb
@@ -173,9 +174,7 @@ class Users:
             & (MembershipRow.role == Role.OWNER.value)
         )
         owners = exists().where(is_owner, UserRow.disabled.is_(False))
-        now = self._clock.sql_time()
-        is_live = ApiKey.revoke_time.is_(None) & or_(ApiKey.expire_time.is_(None), ApiKey.expire_time > now)
-        keys = exists().where(ApiKey.administrator.is_(True), is_live)
+        keys = exists().where(ApiKey.administrator.is_(True), is_live_key(self._clock.sql_time()))
         if not await session.scalar(select(or_(owners, keys))):
             message = (
                 "the gateway would have no owner: first make another user an owner of the whole gateway, or create the"

@@ -4,10 +4,16 @@ keys are found in the table of keys at the time of the query. A key never leaves
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from sqlalchemy import ColumnElement, and_, false, or_, select
 
 from umg_grpc.store.table_definitions import ApiKey
+
+
+def is_live_key(now: datetime | ColumnElement[datetime]) -> ColumnElement[bool]:
+    """Return the condition that a key in the table of keys is neither revoked nor expired at a time."""
+    return and_(ApiKey.revoke_time.is_(None), or_(ApiKey.expire_time.is_(None), ApiKey.expire_time > now))
 
 
 @dataclass(frozen=True)
