@@ -44,7 +44,7 @@ Levels = tuple[AccountLevel, ...]
 
 
 class CallLimits(Protocol):
-    """CallLimits of a key or an account; None means unlimited."""
+    """Limits of calls of a key or an account; None means unlimited."""
 
     @property
     def requests_per_minute(self) -> int | None:

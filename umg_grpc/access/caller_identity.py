@@ -1,11 +1,12 @@
 """Caller: the identity, permissions and limits that a call gets from its API key."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from umg_grpc.access.account_levels import Levels, has_limit
+from umg_grpc.access.account_levels import AccountLevel, Levels, has_limit
 from umg_grpc.access.budget_settings import Budget, ChargedBudget, charged_budgets
 from umg_grpc.access.key_permissions import ADMIN_SCOPE, PERMITTED_OPERATIONS, model_operations
 from umg_grpc.access.key_settings import BOOTSTRAP_KEY, ISSUED_CALLER_PREFIX
@@ -124,8 +125,11 @@ class Caller:
 
     @property
     def allowed_models(self) -> str:
-        """Patterns of allowed models in messages for people; "" if all are allowed."""
-        return "; of these: ".join(", ".join(rule) for rule in self.model_rules)
+        """Patterns of allowed models in messages for people, with the account that sets them; "" if all are allowed."""
+        named = [", ".join(self.model_patterns)] if self.model_patterns else []
+        restricting = (level for level in self.levels if level.model_patterns)
+        named += (f"those that {level.title} allows ({', '.join(level.model_patterns)})" for level in restricting)
+        return "; of these ".join(named)
 
     @cached_property
     def scopes(self) -> frozenset[str]:
@@ -146,9 +150,8 @@ class Caller:
         if operation == ADMIN_SCOPE:
             message = "this API key may not administer the gateway; use a key of an administrator"
         else:
-            message = (
-                f"this API key may not use the operation `{operation}`; it may use {', '.join(sorted(self.scopes))}"
-            )
+            subject = self._refusing(lambda rules: not rules.operations or not required.isdisjoint(rules.operations))
+            message = f"{subject} may not use the operation `{operation}`; it may use {', '.join(sorted(self.scopes))}"
         raise UmgError(pb.ERROR_REASON_PERMISSION_DENIED, message, operation=operation)
 
     @cached_property
@@ -169,5 +172,17 @@ class Caller:
         """
         if not self.may_use(model, alias):
             named = alias or model
-            message = f"this API key may not use the model `{named}`; its models are {self.allowed_models}"
+            subject = self._refusing(
+                lambda rules: (
+                    not rules.model_patterns
+                    or any(matcher(rules.model_patterns).match(each) is not None for each in {model, named})
+                )
+            )
+            message = f"{subject} may not use the model `{named}`; its models are {self.allowed_models}"
             raise UmgError(pb.ERROR_REASON_PERMISSION_DENIED, message, model=named)
+
+    def _refusing(self, permits: "Callable[[Caller | AccountLevel], bool]") -> str:
+        """Return the first of the key, its project and its organisation whose own rules do not permit, for people."""
+        refusing = (level for level in self.levels if not permits(level))
+        level = next(refusing, None) if permits(self) else None
+        return "this API key" if level is None else f"{level.title} of this API key"

@@ -1,11 +1,12 @@
 """Permissions: the models that a caller may use."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from google.protobuf.descriptor_pool import Default
 
+from umg_grpc.access.account_levels import PROJECT_KIND, AccountLevel
 from umg_grpc.access.caller_identity import Caller
 from umg_grpc.access.key_permissions import ADMIN_SCOPE, EVERY_KEY, PERMITTED_OPERATIONS, required_scopes
 from umg_grpc.base.errors import UmgError
@@ -50,6 +51,19 @@ def test_a_denied_model_is_named() -> None:
     with pytest.raises(UmgError, match="may not use the model `gpt-5`; its models are m-\\*") as caught:
         caller("m-*").check_model("gpt-5")
     assert (caught.value.reason, caught.value.metadata) == (pb.ERROR_REASON_PERMISSION_DENIED, {"model": "gpt-5"})
+
+
+def test_a_refusal_names_the_account_that_restricts() -> None:
+    search = AccountLevel("acc_1", PROJECT_KIND, "search", model_patterns=("m-*",), operations=frozenset({"embed"}))
+    below = replace(caller("m-1", "gpt-5"), levels=(search,))
+    with pytest.raises(UmgError) as caught:
+        below.check_model("gpt-5")
+    message = "the project `search` of this API key may not use the model `gpt-5`; its models are m-1, gpt-5; of these "
+    assert caught.value.message == message + "those that the project `search` allows (m-*)"
+    with pytest.raises(UmgError, match=r"^this API key may not use the model `m-2`"):
+        below.check_model("m-2")
+    with pytest.raises(UmgError, match=r"^the project `search` of this API key may not use the operation `generate`"):
+        below.check_scopes(frozenset({"generate"}))
 
 
 def test_an_alias_is_allowed_by_its_own_name_and_by_its_model() -> None:
