@@ -13,7 +13,7 @@ from http_facade.exchange.request_bodies import JSON_TYPE, BodyReader
 from http_facade.exchange.server_settings import Settings
 from http_facade.handlers.admin_rpc_table import ADMIN_METHODS, SELF_PLACE, AdminMethod
 from http_facade.routes import Shape
-from umg_grpc.v1 import rpc
+from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.protobuf_json import from_query, to_json
 
 
@@ -22,8 +22,9 @@ class AdminHandlers:
 
     def __init__(self, face: str, channel: grpc.aio.Channel, settings: Settings) -> None:
         self._face = face
+        self._keys = rpc.AdminServiceStub(channel)
         self._stubs = {
-            "AdminService": rpc.AdminServiceStub(channel),
+            "AdminService": self._keys,
             "AlertService": rpc.AlertServiceStub(channel),
             "AccountService": rpc.AccountServiceStub(channel),
             "UserService": rpc.UserServiceStub(channel),
@@ -38,7 +39,8 @@ class AdminHandlers:
         async def handle(exchange: HttpExchange) -> web.StreamResponse:
             message = await self._read(exchange, method)
             for name, value in exchange.parameters.items():
-                setattr(message, name, "" if (name, value) == ("key_id", SELF_PLACE) else value)
+                is_own = (name, value) == ("key_id", SELF_PLACE)
+                setattr(message, name, await self._own_key(exchange) if is_own else value)
             for field, number in method.values.items():
                 setattr(message, field, number)
             response = await getattr(self._stubs[method.service], method.name)(
@@ -47,6 +49,14 @@ class AdminHandlers:
             return _json(msgspec.json.encode(to_json(response)))
 
         return handle
+
+    async def _own_key(self, exchange: HttpExchange) -> str:
+        """Return the calling key as methods name it: a method that changes a key refuses an empty id."""
+        if exchange.request.method == hdrs.METH_GET:
+            return ""
+        metadata = administrative_metadata(exchange, self._face)
+        found = await self._keys.GetKey(pb.GetKeyRequest(), metadata=metadata)
+        return found.key.key_id
 
     async def _read(self, exchange: HttpExchange, method: AdminMethod) -> Message:
         if (decode := method.decode) is None:

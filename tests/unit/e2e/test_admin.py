@@ -86,6 +86,9 @@ async def test_a_key_is_made_changed_rotated_and_revoked(admin: Admin) -> None:
     status, again = await admin.send("POST", f"{path}/rotate")  # the body may be absent
     assert (status, again["key"]["previous_prefix"]) == (200, rotated["key"]["prefix"])
 
+    status, own = await admin.send("POST", f"{KEYS}/self/rotate", key=again["secret"])
+    assert (status, own["key"]["key_id"], own["key"]["previous_prefix"]) == (200, key["key_id"], again["key"]["prefix"])
+
     status, revoked = await admin.send("POST", f"{path}/revoke")
     assert (status, revoked["key"]["revoke_time"] is None) == (200, False)
     listed = (await admin.send("GET", KEYS))[1]["keys"]
