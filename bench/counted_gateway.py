@@ -38,11 +38,15 @@ class Counting:
 
     def functions(self, _number: int, _frame: FrameType | None) -> None:
         """Start or end a count of functions."""
-        sys.setprofile(None if self._ends() else self._called)
+        sys.setprofile(None)  # first, since the next signal may arrive as soon as the counts are sent
+        if not self._ends():
+            sys.setprofile(self._called)
 
     def bytecodes(self, _number: int, _frame: FrameType | None) -> None:
         """Start or end a count of bytecodes."""
-        sys.settrace(None if self._ends() else self._entered)
+        sys.settrace(None)
+        if not self._ends():
+            sys.settrace(self._entered)
 
     def allocations(self, _number: int, _frame: FrameType | None) -> None:
         """Start or end a count of allocations."""
