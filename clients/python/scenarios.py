@@ -25,6 +25,7 @@ STUBS = {
     "AdminService": "admin",
     "AlertService": "alerts",
     "AuditService": "audit",
+    "ChannelService": "channels",
     "EmbeddingService": "embeddings",
     "FileService": "files",
     "GenerationService": "generation",

@@ -6,6 +6,7 @@ import { AccountService } from "../gen/umg/v1/account_service_pb.js";
 import { AdminService } from "../gen/umg/v1/admin_service_pb.js";
 import { AlertService } from "../gen/umg/v1/alert_service_pb.js";
 import { AuditService } from "../gen/umg/v1/audit_service_pb.js";
+import { ChannelService } from "../gen/umg/v1/channel_service_pb.js";
 import { UserService } from "../gen/umg/v1/user_service_pb.js";
 import * as v1 from "../gen/umg/v1/content_pb.js";
 import type { Embedding } from "../gen/umg/v1/embedding_pb.js";
@@ -39,6 +40,7 @@ export function connect(address: string, key: string, options: Options = {}) {
   return {
     accounts: service(AccountService), admin: service(AdminService),
     alerts: service(AlertService), audit: service(AuditService),
+    channels: service(ChannelService),
     users: service(UserService), embeddings: service(EmbeddingService),
     files: service(FileService), generation: service(GenerationService),
     images: service(ImageService), models: service(ModelService),

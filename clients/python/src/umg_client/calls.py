@@ -142,6 +142,10 @@ class Audit(Calls, v1.AuditServiceStub):
     """Stub of the service `umg.v1.AuditService`."""
 
 
+class Channels(Calls, v1.ChannelServiceStub):
+    """Stub of the service `umg.v1.ChannelService`."""
+
+
 class Users(Calls, v1.UserServiceStub):
     """Stub of the service `umg.v1.UserService`."""
 

@@ -14,6 +14,7 @@ from umg_client.calls import (
     Admin,
     Alerts,
     Audit,
+    Channels,
     Embeddings,
     Files,
     Generation,
@@ -72,6 +73,7 @@ class Client:
         self.accounts = Accounts(channel, options)
         self.admin = Admin(channel, options)
         self.alerts = Alerts(channel, options)
+        self.channels = Channels(channel, options)
         self.audit = Audit(channel, options)
         self.users = Users(channel, options)
         self.embeddings = Embeddings(channel, options)

@@ -103,6 +103,7 @@ class SyncClient:
         self.accounts = blocking.AccountService(client.accounts, loop)
         self.admin = blocking.AdminService(client.admin, loop)
         self.alerts = blocking.AlertService(client.alerts, loop)
+        self.channels = blocking.ChannelService(client.channels, loop)
         self.audit = blocking.AuditService(client.audit, loop)
         self.users = blocking.UserService(client.users, loop)
         self.embeddings = blocking.EmbeddingService(client.embeddings, loop)

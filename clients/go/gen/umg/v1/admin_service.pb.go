@@ -1603,7 +1603,9 @@ type ListChannelsResponse struct {
 	// The models, then the aliases.
 	Models []*ModelChannels `protobuf:"bytes,2,rep,name=models,proto3" json:"models,omitempty"`
 	// The model list of each channel that reads one, in the order of the config.
-	ModelLists    []*ProviderModelList `protobuf:"bytes,3,rep,name=model_lists,json=modelLists,proto3" json:"model_lists,omitempty"`
+	ModelLists []*ProviderModelList `protobuf:"bytes,3,rep,name=model_lists,json=modelLists,proto3" json:"model_lists,omitempty"`
+	// Settings of channels that were changed while the gateway runs.
+	Overrides     []*ChannelOverride `protobuf:"bytes,4,rep,name=overrides,proto3" json:"overrides,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1659,11 +1661,18 @@ func (x *ListChannelsResponse) GetModelLists() []*ProviderModelList {
 	return nil
 }
 
+func (x *ListChannelsResponse) GetOverrides() []*ChannelOverride {
+	if x != nil {
+		return x.Overrides
+	}
+	return nil
+}
+
 var File_umg_v1_admin_service_proto protoreflect.FileDescriptor
 
 const file_umg_v1_admin_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1aumg/v1/admin_service.proto\x12\x06umg.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x12umg/v1/admin.proto\x1a\x14umg/v1/options.proto\"C\n" +
+	"\x1aumg/v1/admin_service.proto\x12\x06umg.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x12umg/v1/admin.proto\x1a\x14umg/v1/channel.proto\x1a\x14umg/v1/options.proto\"C\n" +
 	"\x10CreateKeyRequest\x12/\n" +
 	"\bsettings\x18\x01 \x01(\v2\x13.umg.v1.KeySettingsR\bsettings\"J\n" +
 	"\x11CreateKeyResponse\x12\x1d\n" +
@@ -1804,12 +1813,13 @@ const file_umg_v1_admin_service_proto_rawDesc = "" +
 	"\x1aListRequestRecordsResponse\x12/\n" +
 	"\arecords\x18\x01 \x03(\v2\x15.umg.v1.RequestRecordR\arecords\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x15\n" +
-	"\x13ListChannelsRequest\"\xb4\x01\n" +
+	"\x13ListChannelsRequest\"\xeb\x01\n" +
 	"\x14ListChannelsResponse\x121\n" +
 	"\bchannels\x18\x01 \x03(\v2\x15.umg.v1.ChannelHealthR\bchannels\x12-\n" +
 	"\x06models\x18\x02 \x03(\v2\x15.umg.v1.ModelChannelsR\x06models\x12:\n" +
 	"\vmodel_lists\x18\x03 \x03(\v2\x19.umg.v1.ProviderModelListR\n" +
-	"modelLists2\xad\a\n" +
+	"modelLists\x125\n" +
+	"\toverrides\x18\x04 \x03(\v2\x17.umg.v1.ChannelOverrideR\toverrides2\xad\a\n" +
 	"\fAdminService\x12F\n" +
 	"\tCreateKey\x12\x18.umg.v1.CreateKeyRequest\x1a\x19.umg.v1.CreateKeyResponse\"\x04\xd8\xf3\x18\x02\x12=\n" +
 	"\x06GetKey\x12\x15.umg.v1.GetKeyRequest\x1a\x16.umg.v1.GetKeyResponse\"\x04\xd8\xf3\x18\x01\x12C\n" +
@@ -1880,6 +1890,7 @@ var file_umg_v1_admin_service_proto_goTypes = []any{
 	(*ChannelHealth)(nil),              // 38: umg.v1.ChannelHealth
 	(*ModelChannels)(nil),              // 39: umg.v1.ModelChannels
 	(*ProviderModelList)(nil),          // 40: umg.v1.ProviderModelList
+	(*ChannelOverride)(nil),            // 41: umg.v1.ChannelOverride
 }
 var file_umg_v1_admin_service_proto_depIdxs = []int32{
 	28, // 0: umg.v1.CreateKeyRequest.settings:type_name -> umg.v1.KeySettings
@@ -1922,35 +1933,36 @@ var file_umg_v1_admin_service_proto_depIdxs = []int32{
 	38, // 37: umg.v1.ListChannelsResponse.channels:type_name -> umg.v1.ChannelHealth
 	39, // 38: umg.v1.ListChannelsResponse.models:type_name -> umg.v1.ModelChannels
 	40, // 39: umg.v1.ListChannelsResponse.model_lists:type_name -> umg.v1.ProviderModelList
-	0,  // 40: umg.v1.AdminService.CreateKey:input_type -> umg.v1.CreateKeyRequest
-	2,  // 41: umg.v1.AdminService.GetKey:input_type -> umg.v1.GetKeyRequest
-	4,  // 42: umg.v1.AdminService.ListKeys:input_type -> umg.v1.ListKeysRequest
-	6,  // 43: umg.v1.AdminService.UpdateKey:input_type -> umg.v1.UpdateKeyRequest
-	8,  // 44: umg.v1.AdminService.RotateKey:input_type -> umg.v1.RotateKeyRequest
-	10, // 45: umg.v1.AdminService.RevokeKey:input_type -> umg.v1.RevokeKeyRequest
-	12, // 46: umg.v1.AdminService.GetUsage:input_type -> umg.v1.GetUsageRequest
-	14, // 47: umg.v1.AdminService.ListUsage:input_type -> umg.v1.ListUsageRequest
-	16, // 48: umg.v1.AdminService.ListEndUserUsage:input_type -> umg.v1.ListEndUserUsageRequest
-	18, // 49: umg.v1.AdminService.GetRequestRecord:input_type -> umg.v1.GetRequestRecordRequest
-	20, // 50: umg.v1.AdminService.ListRequestRecords:input_type -> umg.v1.ListRequestRecordsRequest
-	22, // 51: umg.v1.AdminService.ListChannels:input_type -> umg.v1.ListChannelsRequest
-	1,  // 52: umg.v1.AdminService.CreateKey:output_type -> umg.v1.CreateKeyResponse
-	3,  // 53: umg.v1.AdminService.GetKey:output_type -> umg.v1.GetKeyResponse
-	5,  // 54: umg.v1.AdminService.ListKeys:output_type -> umg.v1.ListKeysResponse
-	7,  // 55: umg.v1.AdminService.UpdateKey:output_type -> umg.v1.UpdateKeyResponse
-	9,  // 56: umg.v1.AdminService.RotateKey:output_type -> umg.v1.RotateKeyResponse
-	11, // 57: umg.v1.AdminService.RevokeKey:output_type -> umg.v1.RevokeKeyResponse
-	13, // 58: umg.v1.AdminService.GetUsage:output_type -> umg.v1.GetUsageResponse
-	15, // 59: umg.v1.AdminService.ListUsage:output_type -> umg.v1.ListUsageResponse
-	17, // 60: umg.v1.AdminService.ListEndUserUsage:output_type -> umg.v1.ListEndUserUsageResponse
-	19, // 61: umg.v1.AdminService.GetRequestRecord:output_type -> umg.v1.GetRequestRecordResponse
-	21, // 62: umg.v1.AdminService.ListRequestRecords:output_type -> umg.v1.ListRequestRecordsResponse
-	23, // 63: umg.v1.AdminService.ListChannels:output_type -> umg.v1.ListChannelsResponse
-	52, // [52:64] is the sub-list for method output_type
-	40, // [40:52] is the sub-list for method input_type
-	40, // [40:40] is the sub-list for extension type_name
-	40, // [40:40] is the sub-list for extension extendee
-	0,  // [0:40] is the sub-list for field type_name
+	41, // 40: umg.v1.ListChannelsResponse.overrides:type_name -> umg.v1.ChannelOverride
+	0,  // 41: umg.v1.AdminService.CreateKey:input_type -> umg.v1.CreateKeyRequest
+	2,  // 42: umg.v1.AdminService.GetKey:input_type -> umg.v1.GetKeyRequest
+	4,  // 43: umg.v1.AdminService.ListKeys:input_type -> umg.v1.ListKeysRequest
+	6,  // 44: umg.v1.AdminService.UpdateKey:input_type -> umg.v1.UpdateKeyRequest
+	8,  // 45: umg.v1.AdminService.RotateKey:input_type -> umg.v1.RotateKeyRequest
+	10, // 46: umg.v1.AdminService.RevokeKey:input_type -> umg.v1.RevokeKeyRequest
+	12, // 47: umg.v1.AdminService.GetUsage:input_type -> umg.v1.GetUsageRequest
+	14, // 48: umg.v1.AdminService.ListUsage:input_type -> umg.v1.ListUsageRequest
+	16, // 49: umg.v1.AdminService.ListEndUserUsage:input_type -> umg.v1.ListEndUserUsageRequest
+	18, // 50: umg.v1.AdminService.GetRequestRecord:input_type -> umg.v1.GetRequestRecordRequest
+	20, // 51: umg.v1.AdminService.ListRequestRecords:input_type -> umg.v1.ListRequestRecordsRequest
+	22, // 52: umg.v1.AdminService.ListChannels:input_type -> umg.v1.ListChannelsRequest
+	1,  // 53: umg.v1.AdminService.CreateKey:output_type -> umg.v1.CreateKeyResponse
+	3,  // 54: umg.v1.AdminService.GetKey:output_type -> umg.v1.GetKeyResponse
+	5,  // 55: umg.v1.AdminService.ListKeys:output_type -> umg.v1.ListKeysResponse
+	7,  // 56: umg.v1.AdminService.UpdateKey:output_type -> umg.v1.UpdateKeyResponse
+	9,  // 57: umg.v1.AdminService.RotateKey:output_type -> umg.v1.RotateKeyResponse
+	11, // 58: umg.v1.AdminService.RevokeKey:output_type -> umg.v1.RevokeKeyResponse
+	13, // 59: umg.v1.AdminService.GetUsage:output_type -> umg.v1.GetUsageResponse
+	15, // 60: umg.v1.AdminService.ListUsage:output_type -> umg.v1.ListUsageResponse
+	17, // 61: umg.v1.AdminService.ListEndUserUsage:output_type -> umg.v1.ListEndUserUsageResponse
+	19, // 62: umg.v1.AdminService.GetRequestRecord:output_type -> umg.v1.GetRequestRecordResponse
+	21, // 63: umg.v1.AdminService.ListRequestRecords:output_type -> umg.v1.ListRequestRecordsResponse
+	23, // 64: umg.v1.AdminService.ListChannels:output_type -> umg.v1.ListChannelsResponse
+	53, // [53:65] is the sub-list for method output_type
+	41, // [41:53] is the sub-list for method input_type
+	41, // [41:41] is the sub-list for extension type_name
+	41, // [41:41] is the sub-list for extension extendee
+	0,  // [0:41] is the sub-list for field type_name
 }
 
 func init() { file_umg_v1_admin_service_proto_init() }
@@ -1959,6 +1971,7 @@ func file_umg_v1_admin_service_proto_init() {
 		return
 	}
 	file_umg_v1_admin_proto_init()
+	file_umg_v1_channel_proto_init()
 	file_umg_v1_options_proto_init()
 	file_umg_v1_admin_service_proto_msgTypes[4].OneofWrappers = []any{}
 	file_umg_v1_admin_service_proto_msgTypes[13].OneofWrappers = []any{}

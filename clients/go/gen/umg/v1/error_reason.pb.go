@@ -139,8 +139,8 @@ const (
 	// The provider's stream ended prematurely; the part that was sent is not a complete response. UNAVAILABLE, HTTP 502.
 	ErrorReason_ERROR_REASON_UPSTREAM_CUT ErrorReason = 84
 	// The gateway cannot serve the call now: it is starting or draining, the gateway or the channels of the model are at
-	// their concurrency limits, or these channels are all down. `retry_after_seconds` where it is known. UNAVAILABLE,
-	// HTTP 503.
+	// their concurrency limits, or these channels are all down or disabled. `retry_after_seconds` where it is known.
+	// UNAVAILABLE, HTTP 503.
 	ErrorReason_ERROR_REASON_UNAVAILABLE ErrorReason = 85
 	// The provider was too slow. `deadline`: the deadline that passed (`connect`, `first_byte`, `idle`, `total`), or
 	// `upstream_status` where the provider itself gave up. DEADLINE_EXCEEDED, HTTP 504.
