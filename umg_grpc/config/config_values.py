@@ -85,6 +85,10 @@ class Channel:
     """Priority; lower values come first."""
     weight: int = 1
     """Share of the calls among channels of the same priority; 0 comes after all others of the priority."""
+    weight_place: str = field(default="", compare=False, repr=False)
+    """File and line that state the weight, `umg.yaml:41`; "" for the default weight, which may be overridden."""
+    disabled: bool = False
+    """Whether calls skip the channel, by an override: no config states it."""
     timeout: Timeout = field(default_factory=Timeout)
     shared_objects: bool = False
     """Whether callers may use any object of the upstream's account by its id (files, conversations, caches). True for

@@ -6,6 +6,7 @@ therefore be used for any value.
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import PurePath
 
 import yaml
 
@@ -98,6 +99,10 @@ class YamlDocument:
     def has(self, path: Path) -> bool:
         """Return whether the file contains a value or key at the path."""
         return path in self._lines
+
+    def place(self, path: Path) -> str:
+        """Return the name of the file with the line of the value or key at the path; "" if the file has none."""
+        return f"{PurePath(self._filename).name}:{self._lines[path]}" if path in self._lines else ""
 
     def variable(self, name: str) -> str | None:
         """Return the value of an environment variable; None if it is not set."""

@@ -17,6 +17,7 @@ from umg_grpc.operations import OPERATIONS_BY_VALUE, ModelOperation
 from umg_grpc.routing.caller_visible_models import PublicModel, Resolved, public_model, rules_of
 from umg_grpc.routing.channel_order import ANY_ROUTE, Pins, Rank, RoundRobin, RoutePreferences, allowed, ordered
 from umg_grpc.routing.channel_target import GENERATE_VALUE, Target, target_of
+from umg_grpc.routing.overridden_channels import all_disabled, disabled_targets
 from umg_grpc.routing.retired_model_removal import day_of, in_service, retired
 from umg_grpc.routing.unknown_model_names import letters_of, model_not_found
 from umg_grpc.v1 import pb
@@ -43,6 +44,7 @@ class _Model:
     targets: Sequence[Target]
     """All channels that serve the model, in the order of the config."""
     able: Mapping[ModelOperation, list[Target]]
+    """Operation -> channels that calls may use: the ones that support it and are not disabled."""
     round_robins: defaultdict[ModelOperation, RoundRobin]
     shared: frozenset[str]
     """Formats of channels with `shared_objects` in the config: all callers may refer to objects in their accounts."""
@@ -100,7 +102,7 @@ class Router:
     ) -> list[Target]:
         """Return the channels that can serve a call, best first; never empty. `model`: id without alias and suffix.
         Raise UmgError: MODEL_NOT_FOUND, UNSUPPORTED_FIELD if no channel supports the operation, PERMISSION_DENIED if
-        the key may use none of the channels that support it (`preferences.pins`).
+        the key may use none of the channels that support it (`preferences.pins`), UNAVAILABLE if all are disabled.
         """
         served, targets = self._reachable(model, operation, preferences)
         if len(targets) == 1:
@@ -122,9 +124,10 @@ class Router:
 
     def reachable(self, model: str, operation: ModelOperation, pins: Pins = ()) -> list[Target]:
         """Return the channels that support the operation and that a key may use, in the order of the config; never
-        empty. `pins`: of the key. Raise UmgError as `channels` does.
+        empty: if all of them are disabled, these. `pins`: of the key. Raise UmgError as `channels` does.
         """
-        _, targets = self._reachable(model, operation, RoutePreferences(pins=pins) if pins else ANY_ROUTE)
+        preferences = RoutePreferences(pins=pins) if pins else ANY_ROUTE
+        _, targets = self._reachable(model, operation, preferences, or_disabled=True)
         return targets
 
     def reaches(self, model: str, pins: Pins, operations: frozenset[ModelOperation] | None = None) -> bool:
@@ -192,11 +195,12 @@ class Router:
         if (found := self._ids.find(model)) is None:
             return None
         targets = [target_of(self._config, channel, way) for channel, way in found.ways]
+        enabled = [target for target in targets if not target.channel.disabled]
         public = public_model(self._config, model, targets, day_of(self._now))
         return _Model(
             Resolved(public, rules_of(model, public.family, targets), suffix=None),
             targets,
-            {done: [target for target in targets if target.supports(done)] for done in OPERATION_PROTOCOLS},
+            {done: [each for each in enabled if each.supports(done)] for done in OPERATION_PROTOCOLS},
             # the ids of a pattern share their round-robin state: most of them are rarely called
             self._round_robins[found.written],
             frozenset(chain.from_iterable(way.protocols for way, _ in found.ways if way.shared_objects)),
@@ -223,24 +227,32 @@ class Router:
                 yield alias, replace(self.resolve(model), alias=alias)
 
     def _reachable(
-        self, model: str, operation: ModelOperation, preferences: RoutePreferences
+        self, model: str, operation: ModelOperation, preferences: RoutePreferences, *, or_disabled: bool = False
     ) -> tuple[_Model, list[Target]]:
-        """Return a model's routing data, and the channels that the key may use, ordered by config. Raise UmgError."""
+        """Return a model's routing data, and the channels that the key may use, ordered by config. `or_disabled`: if
+        all of them are disabled, return these, which is an error otherwise. Raise UmgError.
+        """
         served = self._exact.get(model) or self._require(model)
         able = served.able.get(operation)
         if served.retires and (today := day_of(self._now)) is not None:
             able = in_service(able or (), today)
             if not able and not in_service(served.targets, today):
                 raise retired(served.resolved.model.id, served.targets, today)
-        if not able:
-            raise _unsupported_operation(served, operation)
-        if not preferences.pins:
+        if able and not preferences.pins:
             return served, able
-        reached = [target for target in able if allowed(preferences.pins, target.channel.name)]
-        if not reached:
+        reached = [target for target in able or () if allowed(preferences.pins, target.channel.name)]
+        if reached:
+            return served, reached
+        disabled = disabled_targets(served.targets, operation)
+        if not able and not disabled:
+            raise _unsupported_operation(served, operation)
+        disabled = [target for target in disabled if allowed(preferences.pins, target.channel.name)]
+        if not disabled:
             message = f"none of the channels of this API key serves the model `{model}`; use another model or key"
             raise UmgError(pb.ERROR_REASON_PERMISSION_DENIED, message, model=model)
-        return served, reached
+        if or_disabled:
+            return served, disabled
+        raise all_disabled(model)
 
 
 def _with_other_tag(model: str) -> str:
@@ -250,7 +262,7 @@ def _with_other_tag(model: str) -> str:
 
 
 def _unsupported_operation(served: _Model, operation: ModelOperation) -> UmgError:
-    can = [verb for known, verb in OPERATION_VERBS.items() if served.able[known]]
+    can = [verb for known, verb in OPERATION_VERBS.items() if any(each.supports(known) for each in served.targets)]
     does = f"; it can {' and '.join(can)}" if can else ""
     message = f"model: `{served.resolved.model.id}` cannot {OPERATION_VERBS.get(operation, 'do that')}{does}"
     return UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field="model")

@@ -58,7 +58,7 @@ class Access(NamedTuple):
     guards: GuardPlan | None
     router: Router
     only_target: Target | None
-    """The only channel that the key may use for the operation; None if there are several."""
+    """The only channel that the key may use for the operation; None if there are several, or it is disabled."""
 
 
 class ModelAccess:
@@ -114,7 +114,7 @@ class ModelAccess:
             has_several_accounts=len(usable) > 1 or any(len(target.channel.api_keys) > 1 for target in usable),
             guards=self._channels.guards.plan(self._operation, model.id, caller) if self._channels.guards else None,
             router=router,
-            only_target=usable[0] if len(usable) == 1 else None,
+            only_target=usable[0] if len(usable) == 1 and not usable[0].channel.disabled else None,
         )
         return access
 
