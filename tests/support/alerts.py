@@ -81,7 +81,7 @@ async def alert_process(
         sender = AlertSender(table, clients)
         evaluation = RuleEvaluation(facts, budget_sources(store), lambda: prices[0], lambda: learned, given.now)
         watch = AlertWatch(config.alerts, table, evaluation, sender, given.now)
-        outages = OutageReport(facts, lambda: breakers, lambda: True, given.now)
+        outages = OutageReport(facts, lambda: breakers, given.now)
         yield AlertProcess(watch, sender, table, facts, outages, learned, breakers, prices)
 
 

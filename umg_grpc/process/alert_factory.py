@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from umg_grpc.access.budget_sources import BudgetSource, KeyBudgetSource, ListedBudgetSource
 from umg_grpc.config import Config
-from umg_grpc.config.alert_settings import AlertSettings
 from umg_grpc.routing import Router
 from umg_grpc.service.alerts.alert_evaluation import RuleEvaluation
 from umg_grpc.service.alerts.alert_receiver_clients import ReceiverClients
@@ -13,6 +12,7 @@ from umg_grpc.service.alerts.alert_sender import AlertSender
 from umg_grpc.service.alerts.alert_watch import AlertWatch, OutageReport
 from umg_grpc.service.pipeline.schema_validation import check
 from umg_grpc.service.resilience.channel_protection import Resilience
+from umg_grpc.service.resilience.circuit_breaker_snapshots import BreakerState
 from umg_grpc.service.servicers.validated_alerts import AlertServicer
 from umg_grpc.store import Store
 from umg_grpc.store.alert_facts import AlertFacts
@@ -50,19 +50,26 @@ def budget_sources(store: Store) -> Sequence[BudgetSource]:
 
 
 def alert_parts(
-    config: Config, store: Store, process: str, client: Client, shared: Resilience, router: Callable[[], Router]
+    config: Config,
+    store: Store,
+    process: str,
+    client: Client,
+    shared: Resilience,
+    router: Callable[[], Router],
+    is_disabled: Callable[[str], bool],
 ) -> AlertParts:
     """Build the parts. `process`: unique name of this process; `client`: HTTP client of webhooks; `shared`: circuit
-    breakers and learned restrictions of this process; `router`: returns that of the current config.
+    breakers and learned restrictions of this process; `router`: returns that of the current config; `is_disabled`:
+    returns whether a channel is disabled, which is no outage.
     """
     now = store.clock.now
     table, facts = AlertTable(store, process), AlertFacts(store, process)
     clients = ReceiverClients(client, config.alerts, config.proxies, now)
     evaluation = RuleEvaluation(facts, budget_sources(store), router, shared.learned.all, now)
     watch = AlertWatch(config.alerts, table, evaluation, AlertSender(table, clients), now)
-    outages = OutageReport(facts, shared.health.snapshot, lambda: _reads_outages(watch.settings), now)
+
+    def breakers() -> Sequence[BreakerState]:
+        return [each for each in shared.health.snapshot() if not is_disabled(each.channel)]
+
+    outages = OutageReport(facts, breakers, now)
     return AlertParts(clients, watch, outages, AlertServicer(store, table, clients, check, now))
-
-
-def _reads_outages(settings: AlertSettings) -> bool:
-    return bool(settings.receivers) and settings.rules.channel_down.enabled

@@ -66,9 +66,14 @@ class _ChannelList:
 class ModelDiscovery:
     """Model lists of the channels for which the config enables discovery, read from `start` to `aclose`."""
 
-    def __init__(self, files: ModelListFiles, metrics: Metrics) -> None:
-        """Create the discovery without channels, which `configure` sets. `files`: stored lists."""
+    def __init__(
+        self, files: ModelListFiles, metrics: Metrics, is_disabled: Callable[[str], bool] = lambda _: False
+    ) -> None:
+        """Create the discovery without channels, which `configure` sets. `files`: stored lists; `is_disabled`: returns
+        whether a channel is disabled, so that its list is not read.
+        """
         self._files = files
+        self._is_disabled = is_disabled
         self._config = Config(channels=())
         self._providers: Mapping[str, HttpChannel] = {}
         self._lists: dict[str, _ChannelList] = {}
@@ -95,8 +100,7 @@ class ModelDiscovery:
         """
         self._config = config
         self._lists = {channel.name: self._configured(channel) for channel in config.channels if channel.reads_list}
-        if self._refreshes is not None:
-            self._refreshes.wake()
+        self.refresh()
         return self.extended()
 
     def connect(self, providers: Mapping[str, HttpChannel]) -> None:
@@ -151,6 +155,11 @@ class ModelDiscovery:
                 async with asyncio.timeout(seconds):
                     await self._first.wait()
 
+    def refresh(self) -> None:
+        """Read the lists that are due, for example of channels that were disabled."""
+        if self._refreshes is not None:
+            self._refreshes.wake()
+
     async def aclose(self) -> None:
         """Stop reading the lists."""
         if self._refreshes is not None:
@@ -159,7 +168,10 @@ class ModelDiscovery:
 
     async def _read_due(self) -> None:
         now = asyncio.get_running_loop().time()
-        await self._read([each for each in self._lists.values() if each.due <= now])
+        await self._read([each for each in self._enabled_lists() if each.due <= now])
+
+    def _enabled_lists(self) -> list[_ChannelList]:
+        return [each for name, each in self._lists.items() if not self._is_disabled(name)]
 
     async def _read(self, lists: Iterable[_ChannelList]) -> None:
         """Read the lists of channels at the same time. Channels of the same account share one read."""
@@ -171,7 +183,7 @@ class ModelDiscovery:
         self._first.set()
         if self._refreshes is not None:
             now = asyncio.get_running_loop().time()
-            dues = [each.due for each in self._lists.values()]
+            dues = [each.due for each in self._enabled_lists()]
             self._refreshes.every = max(min(dues) - now, LEAST_PAUSE_SECONDS) if dues else None
 
     async def _refresh(self, source: str, account: Sequence[tuple[_ChannelList, ProviderModelList]]) -> None:

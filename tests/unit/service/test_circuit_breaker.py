@@ -334,3 +334,26 @@ def test_unknown_model_ids_take_bounded_memory_and_evict_no_ejected_channel(pati
     assert not patient.is_healthy()
     patient.health.end(CHANNEL, "under way", failed(Failure.DOWN), turn)
     assert not patient.health.is_healthy(CHANNEL, "under way")
+
+
+def test_a_success_outside_of_calls_closes_the_breaker_and_admits_test_calls_of_other_models(patient: Patient) -> None:
+    for model in (MODEL, "model-2", "model-3"):
+        for _ in range(3):
+            patient.call(failed(Failure.DOWN), model=model)
+    patient.health.succeeded(CHANNEL, MODEL)
+    states = {each.model: each.state for each in patient.health.snapshot()}
+    assert states == {
+        MODEL: CircuitState.CLOSED,
+        "model-2": CircuitState.HALF_OPEN,
+        "model-3": CircuitState.HALF_OPEN,
+    }
+    assert patient.health.begin(CHANNEL, "model-2", is_last=False)
+    assert not patient.health.begin(CHANNEL, "model-2", is_last=False)  # one test call at a time
+    patient.health.succeeded(CHANNEL, "")
+    assert {each.state for each in patient.health.snapshot() if each.model == "model-3"} == {CircuitState.HALF_OPEN}
+
+
+def test_a_success_of_another_channel_changes_no_breaker(patient: Patient) -> None:
+    patient.call(failed(Failure.DOWN))
+    patient.health.succeeded("another", MODEL)
+    assert [each.state for each in patient.health.snapshot() if each.channel == CHANNEL] == [CircuitState.OPEN]

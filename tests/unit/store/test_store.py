@@ -115,6 +115,7 @@ ADDED = (
     *("usage_agent_hours", "usage_agent_days", "usage_agent_months"),
     *("usage_key_agent_hours", "usage_key_agent_days", "usage_key_agent_months"),
     *("alerts", "alert_deliveries", "channel_outages", "work_leases"),
+    *("channel_overrides", "channel_checks"),
 )
 """Tables that the first version did not have."""
 ADDED_COLUMNS = (

@@ -103,13 +103,11 @@ class OutageReport:
         self,
         facts: AlertFacts,
         breakers: Callable[[], Sequence[BreakerState]],
-        is_wanted: Callable[[], bool],
         now: Callable[[], float],
     ) -> None:
-        """Create the reports. `breakers`: returns those of this process; `is_wanted`: whether a rule reads them."""
+        """Create the reports, which alerts and the details of channels read. `breakers`: those of this process."""
         self._facts = facts
         self._breakers = breakers
-        self._is_wanted = is_wanted
         self._now = now
         self._since: dict[tuple[str, str], int] = {}
         self._reported = False
@@ -118,6 +116,11 @@ class OutageReport:
     def start(self) -> None:
         """Start the background work."""
         self._background = Background("reporting open circuit breakers", self.report, every=REPORT_SECONDS)
+
+    def wake(self) -> None:
+        """Report as soon as possible."""
+        if self._background is not None:
+            self._background.wake()
 
     async def aclose(self) -> None:
         """Stop, and withdraw the reports."""
@@ -132,8 +135,6 @@ class OutageReport:
         now, known = round(self._now() * 1e6), self._since
         states = [(each.channel, each.model) for each in self._breakers() if each.state is not CircuitState.CLOSED]
         self._since = {place: known.get(place, now) for place in states}
-        is_open = bool(self._since) and self._is_wanted()
-        if is_open or self._reported:
-            places = self._since if is_open else {}
-            await self._facts.report_outages([ChannelOutage(*place, since) for place, since in places.items()])
-            self._reported = is_open
+        if self._since or self._reported:
+            await self._facts.report_outages([ChannelOutage(*place, since) for place, since in self._since.items()])
+            self._reported = bool(self._since)

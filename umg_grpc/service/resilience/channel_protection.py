@@ -101,6 +101,12 @@ class Resilience:
         else:
             self.health.end(attempt.channel, target.model, error, attempt.generation)
 
+    def check_succeeded(self, channel: str, model: str) -> None:
+        """Take note that a check of a channel has succeeded. `model`: the provider's id of the called one, or ""."""
+        self.health.succeeded(channel, model)
+        if (channel, model) in self._failures.unknown_models:
+            self._failures.forget_unknown(channel, model)
+
     def backoff(self, retries: int) -> float:
         """Return the seconds before the next retry, doubled with each earlier one (`retries`), half of them random."""
         whole = min(self.retries.max_backoff, self.retries.backoff * 2.0 ** min(retries, 32))

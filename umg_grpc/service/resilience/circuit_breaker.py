@@ -174,6 +174,17 @@ class CircuitBreakers:
         """Record that a call was cancelled, which shows nothing about the channel. `generation`: from `begin`."""
         self.end(channel, model, CANCELLED_CALL, generation)
 
+    def succeeded(self, channel: str, model: str) -> None:
+        """Record a success of a channel outside of calls, which closes the breaker of the model ("" for none). The open
+        time of the channel's other breakers ends: the next call of each is a test call.
+        """
+        now = self._now()
+        for (name, _), circuit in self._circuits.items():
+            if name == channel and circuit.until > now:
+                circuit.until = now
+        if model and (generation := self.begin(channel, model)):
+            self.end(channel, model, None, generation)
+
     def forget(self, known: Collection[tuple[str, str]]) -> None:
         """Drop the breakers of all pairs of channel and model that are not in `known`. A pair whose model contains `*`
         keeps the breakers of all models of its channel.
