@@ -47,6 +47,9 @@ class Shape(Enum):
     LIST_REQUESTS = auto()
     GET_REQUEST = auto()
     LIST_CHANNELS = auto()
+    LIST_CHANNEL_DETAILS = auto()
+    CHECK_CHANNEL = auto()
+    UPDATE_CHANNEL = auto()
     LIST_ALERTS = auto()
     TEST_ALERT_RECEIVER = auto()
     CREATE_ORGANIZATION = auto()
@@ -266,6 +269,9 @@ ROUTE_TABLE = (
             ("GET", "requests", Shape.LIST_REQUESTS),
             ("GET", "requests/{request_id:.+}", Shape.GET_REQUEST),
             ("GET", "channels", Shape.LIST_CHANNELS),
+            ("GET", "channel-details", Shape.LIST_CHANNEL_DETAILS),
+            ("POST", "channels/{channel}/check", Shape.CHECK_CHANNEL),
+            ("PATCH", "channels/{channel}", Shape.UPDATE_CHANNEL),
             ("GET", "alerts", Shape.LIST_ALERTS),
             ("POST", "alert-receivers/{receiver}/test", Shape.TEST_ALERT_RECEIVER),
             ("POST", "organizations", Shape.CREATE_ORGANIZATION),

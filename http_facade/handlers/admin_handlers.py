@@ -26,6 +26,7 @@ class AdminHandlers:
         self._stubs = {
             "AdminService": self._keys,
             "AlertService": rpc.AlertServiceStub(channel),
+            "ChannelService": rpc.ChannelServiceStub(channel),
             "AccountService": rpc.AccountServiceStub(channel),
             "UserService": rpc.UserServiceStub(channel),
             "AuditService": rpc.AuditServiceStub(channel),

@@ -8,7 +8,7 @@ from google.protobuf.message import Message
 
 from http_facade.routes import Shape
 from umg_grpc.v1 import pb
-from umg_grpc.wire import account_api_json, administration_api_json
+from umg_grpc.wire import account_api_json, administration_api_json, channel_api_json
 
 SELF_PLACE = "self"
 """Id in a path that means the calling key itself."""
@@ -67,6 +67,15 @@ ADMIN_METHODS: Mapping[Shape, AdminMethod] = MappingProxyType(
         Shape.LIST_ALERTS: AdminMethod("ListAlerts", pb.ListAlertsRequest, service="AlertService"),
         Shape.TEST_ALERT_RECEIVER: AdminMethod(
             "TestAlertReceiver", pb.TestAlertReceiverRequest, service="AlertService"
+        ),
+        Shape.LIST_CHANNEL_DETAILS: AdminMethod(
+            "ListChannelDetails", pb.ListChannelDetailsRequest, service="ChannelService"
+        ),
+        Shape.CHECK_CHANNEL: AdminMethod(
+            "CheckChannel", pb.CheckChannelRequest, channel_api_json.decode_check_channel, "ChannelService"
+        ),
+        Shape.UPDATE_CHANNEL: AdminMethod(
+            "UpdateChannel", pb.UpdateChannelRequest, channel_api_json.decode_update_channel, "ChannelService"
         ),
         **_account_methods("ORGANIZATION", pb.ACCOUNT_KIND_ORGANIZATION),
         **_account_methods("PROJECT", pb.ACCOUNT_KIND_PROJECT),

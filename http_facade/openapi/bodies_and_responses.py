@@ -14,7 +14,7 @@ from http_facade.openapi.error_components import ErrorResponses
 from http_facade.openapi.operation_texts import operation_of
 from http_facade.routes import Route, Shape
 from umg_grpc.operations.wire_formats_by_name import unary_codec, unary_operation
-from umg_grpc.wire import TEXT_FACES, account_api_json, administration_api_json
+from umg_grpc.wire import TEXT_FACES, account_api_json, administration_api_json, channel_api_json
 from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.errors.http_status import OF_FORMATS
 from umg_grpc.wire.model_lists.openapi_bodies import model, model_list
@@ -47,6 +47,8 @@ _ADMIN_BODIES: Mapping[Shape, type[Struct]] = MappingProxyType(
         Shape.UPDATE_PROJECT: account_api_json.AccountBody,
         Shape.CREATE_USER: account_api_json.NewUserBody,
         Shape.UPDATE_USER: account_api_json.UserBody,
+        Shape.CHECK_CHANNEL: channel_api_json.CheckChannelBody,
+        Shape.UPDATE_CHANNEL: channel_api_json.UpdateChannelBody,
     }
 )
 _STATUS: JsonObject = {"type": "object", "properties": {"status": {"type": "string"}}, "required": ["status"]}
@@ -77,7 +79,7 @@ class Responses:
         if example is not None:
             kind = JSON_TYPE if JSON_TYPE in content else FORM_TYPE
             content[kind] = {"schema": content[kind]["schema"], "example": example}
-        return {"required": route.shape is not Shape.ROTATE_KEY, "content": content}
+        return {"required": route.shape not in {Shape.ROTATE_KEY, Shape.CHECK_CHANNEL}, "content": content}
 
     def _request_content(self, route: Route) -> dict[str, JsonObject] | None:
         if (types := _body_types(route)) is not None:

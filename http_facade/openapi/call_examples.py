@@ -26,6 +26,7 @@ ID_WORDS = {
     "request_id": "REQUEST_ID",
     "token": "FILE_TOKEN",
     "receiver": "ops",
+    "channel": "sandbox",
 }
 """Name of a parameter -> word that stands for its value in examples."""
 

@@ -31,6 +31,7 @@ _PATH = {
     "task_id": "Id of the task.",
     "video_id": "Id of the finished video.",
     "key_id": "Id of the key.",
+    "channel": "Name of the channel in the config.",
     "receiver": "Name of the receiver of alerts.",
     "account_id": "Id or name of the organisation or project.",
     "user_id": "Id of the user, or its e-mail address or name if one user has it.",

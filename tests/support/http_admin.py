@@ -69,11 +69,14 @@ def body_of(request: Message) -> dict[str, object]:
             return {"settings": {name: value for name, value in to_json(request.settings).items() if value is not None}}
         case pb.UpdateKeyRequest() | pb.UpdateAccountRequest() | pb.UpdateUserRequest():
             return {"settings": {name: to_json(request.settings)[name] for name in request.update_mask.paths}}
+        case pb.UpdateChannelRequest():
+            changed = {name: to_json(request.settings)[name] for name in request.update_mask.paths}
+            return {"settings": changed, "note": request.note, "dry_run": request.dry_run}
         case pb.CreateUserRequest():
             members = to_json(request)
             return {"kind": members["kind"], "settings": members["settings"]}
-        case _:  # the rotation of a key, whose id is in the path
-            return {name: value for name, value in to_json(request).items() if name != "key_id"}
+        case _:  # the rotation of a key or the check of a channel, whose name is in the path
+            return {name: value for name, value in to_json(request).items() if name not in {"key_id", "channel"}}
 
 
 def to_query(message: Message) -> list[tuple[str, str]]:

@@ -42,7 +42,8 @@ _EVERYTHING = dict.fromkeys(pb.Permission.values(), Extent.ALL)
 ROLE_PERMISSIONS: Mapping[Role, Mapping[Permission, Extent]] = MappingProxyType(
     {
         Role.OWNER: _EVERYTHING,
-        Role.ADMIN: _EVERYTHING,  # but `access_control.py` lets only owners make owners
+        # but `access_control.py` lets only owners make owners
+        Role.ADMIN: {**_EVERYTHING, pb.PERMISSION_CHANNELS_WRITE: Extent.NONE},
         Role.MEMBER: {
             pb.PERMISSION_KEYS_READ: Extent.OWN,
             pb.PERMISSION_KEYS_WRITE: Extent.OWN,
@@ -75,7 +76,7 @@ HOLDER_PERMISSIONS: frozenset[Permission] = frozenset(
 
 
 CHANGING_PERMISSIONS: frozenset[Permission] = frozenset(
-    permission for name, permission in pb.Permission.items() if name.endswith(("_WRITE", "_ROTATE"))
+    permission for name, permission in pb.Permission.items() if name.endswith(("_WRITE", "_ROTATE", "_CHECK"))
 )
 """Permissions of acts that change something, which are audited when they are refused, too."""
 

@@ -38,7 +38,9 @@ __all__ = [
     "UnaryOperation",
 ]
 
-ADMINISTRATIVE_SERVICES = ("AdminService", "AlertService", "AccountService", "UserService", "AuditService")
+ADMINISTRATIVE_SERVICES = (
+    *("AdminService", "AlertService", "ChannelService", "AccountService", "UserService", "AuditService"),
+)
 """Services of `umg.v1` whose methods state a permission of roles, which is checked with the caller's rights."""
 
 OPERATION_ROWS: tuple[Operation[Message, Message], ...] = (

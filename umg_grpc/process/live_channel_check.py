@@ -7,8 +7,10 @@ from contextlib import AsyncExitStack
 from umg_grpc.config import Config
 from umg_grpc.process.channel_factory import ChannelFactory
 from umg_grpc.process.guard_factory import GuardFactory
+from umg_grpc.routing import Router
 from umg_grpc.service.guardrails.guard_interface import Guard, GuardFailedError
 from umg_grpc.service.guardrails.guard_selection import Guards
+from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.single_channel_check import CheckResult, check_channels
 from umg_grpc.upstream.caller_url_fetch import Fetcher
 from umg_grpc.upstream.http1.client import Client
@@ -22,16 +24,23 @@ CHECKED_TEXT = "Hello"
 async def call_channels(config: Config, seconds: float) -> Sequence[CheckResult]:
     """Call each channel and each guard of a config once, channels for at most `seconds`. Return the results."""
     async with AsyncExitStack() as stack:
-        client = await stack.enter_async_context(Client.opened())
-        fetcher = await stack.enter_async_context(Fetcher.opened(config.egress))
-        engine = WordLlamaEngine()
-        stack.push_async_callback(engine.aclose)
-        factory = ChannelFactory(
-            *(client, engine, None, ResponseBudget(), fetcher),
-            guard_factory=GuardFactory(client, lambda *_: None, stack),
-        )
-        channels = factory.channels(config)
+        channels = await connected_channels(config, stack)
         return [*await check_channels(config.channels, channels, seconds), *await check_guards(channels.guards)]
+
+
+async def connected_channels(config: Config, stack: AsyncExitStack, router: Router | None = None) -> Channels:
+    """Return the channels of a config with connections to their providers, which the exit stack closes. `router`: that
+    of the config, None for a new one.
+    """
+    client = await stack.enter_async_context(Client.opened())
+    fetcher = await stack.enter_async_context(Fetcher.opened(config.egress))
+    engine = WordLlamaEngine()
+    stack.push_async_callback(engine.aclose)
+    factory = ChannelFactory(
+        *(client, engine, None, ResponseBudget(), fetcher),
+        guard_factory=GuardFactory(client, lambda *_: None, stack),
+    )
+    return factory.channels(config, router)
 
 
 async def check_guards(guards: Guards | None) -> Sequence[CheckResult]:

@@ -33,9 +33,13 @@ from umg_grpc.process.component_factory import (
 from umg_grpc.process.guard_factory import GuardFactory
 from umg_grpc.process.service_gauges import watch_channels, watch_stores
 from umg_grpc.routing import Router
+from umg_grpc.routing.overridden_channels import Overrides, with_overrides
 from umg_grpc.service.caching.provider_stored_prompts import StoredPrompts
 from umg_grpc.service.caching.response_cache_lookup import CacheLookup
 from umg_grpc.service.caching.stored_prompt_sharing import StoredPromptTable
+from umg_grpc.service.channels.channel_override_table import ChannelOverrideTable, SuccessfulCheck
+from umg_grpc.service.channels.channel_source import RunningChannels
+from umg_grpc.service.channels.current_overrides import CurrentOverrides
 from umg_grpc.service.metric_gauges import CONFIG_INFO
 from umg_grpc.service.model_discovery import ModelDiscovery
 from umg_grpc.service.operations.generate.conversation_stores import ConversationStores
@@ -58,7 +62,7 @@ from umg_grpc.service.resilience.learned_quirk_sharing import LearnedQuirkTable
 from umg_grpc.service.resilience.learned_quirks import LearnedQuirks
 from umg_grpc.service.resilience.load_shedding import LoadShedder
 from umg_grpc.service.service_metrics import Metrics
-from umg_grpc.service.servicers.channel_health_report import ChannelReport
+from umg_grpc.service.servicers.channel_health_report import ChannelReport, override_message
 from umg_grpc.service.servicers.files import FileServicer
 from umg_grpc.service.servicers.generation import GenerationServicer
 from umg_grpc.service.servicers.images import ImageServicer
@@ -68,6 +72,7 @@ from umg_grpc.service.servicers.validated_administration import (
     AccountServicer,
     AdminServicer,
     AuditServicer,
+    ChannelServicer,
     UserServicer,
 )
 from umg_grpc.service.servicers.videos import VideoServicer
@@ -85,7 +90,7 @@ from umg_grpc.service.video_tasks.task_metrics import TaskMetrics
 from umg_grpc.store import Store, open_store
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.local.wordllama import WordLlamaEngine
-from umg_grpc.v1 import rpc
+from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.images import IMAGE_FORMATS
 from umg_grpc.wire.video import ENTRY_FORMATS
 
@@ -106,6 +111,8 @@ class PreparedConfig(NamedTuple):
     router: Router
     config_hash: str
     """Hash of the config, without the models that its providers list."""
+    overrides: Overrides
+    """Overrides of channels that the router has."""
 
 
 class Service:
@@ -136,8 +143,9 @@ class Service:
         self.blobs, self.links = process.blobs, process.links
         self._channel_factory = channel_factory
         self._local = local
-        self._discovery = ModelDiscovery(process.model_lists, self.metrics)
-        router = channel_factory.router(self._discovery.configure(config))
+        self.overrides = CurrentOverrides(ChannelOverrideTable(store), self._take_overrides, self._take_check)
+        self._discovery = ModelDiscovery(process.model_lists, self.metrics, self.overrides.is_disabled)
+        router = self._router_of(self._discovery.configure(config))
         self._channels = channels = channel_factory.channels(config, router)
         self._discovery.connect(channels.providers)
         self._config_hash = config_hash(config)
@@ -160,12 +168,24 @@ class Service:
         delivery = ImageDelivery(channels, process.fetcher, process.blobs, process.links, process.response_budget)
         self._images = ImageServicer(ImagePipeline(context, IMAGE_FORMATS, delivery))
         self._models = ModelServicer(channels, process.failures.read_unknown_models)
+
         report = ChannelReport(
             *(channels, shared.health.snapshot, process.failures.read),
             lambda: list_states(self._config, process.model_lists),
+            self._override_messages,
         )
         self._admin = AdminServicer(store, report, refuses_limits=process.counts_alone)
-        self.alerts = alert_parts(config, store, process.task_process, client, shared, lambda: channels.router)
+        self._channel_servicer = ChannelServicer(
+            store,
+            RunningChannels(
+                *(channels, shared, process.failures, self.overrides),
+                *(self._discovery.extended, process.model_lists),
+            ),
+        )
+        self.alerts = alert_parts(
+            *(config, store, process.task_process, client, shared, lambda: channels.router),
+            is_disabled=self.overrides.is_disabled,
+        )
         self._accounts = AccountServicer(store, refuses_limits=process.counts_alone)
         self._users = UserServicer(store)
         self._audit = AuditServicer(store)
@@ -188,6 +208,7 @@ class Service:
         rpc.add_ModelServiceServicer_to_server(self._models, server)
         rpc.add_AdminServiceServicer_to_server(self._admin, server)
         rpc.add_AlertServiceServicer_to_server(self.alerts.servicer, server)
+        rpc.add_ChannelServiceServicer_to_server(self._channel_servicer, server)
         rpc.add_AccountServiceServicer_to_server(self._accounts, server)
         rpc.add_UserServiceServicer_to_server(self._users, server)
         rpc.add_AuditServiceServicer_to_server(self._audit, server)
@@ -230,8 +251,8 @@ class Service:
 
     def prepare(self, config: Config) -> "PreparedConfig":
         """Build the parts of a config that take long, about a millisecond for each model. Call this in a thread."""
-        extended = self._discovery.preview(config)
-        return PreparedConfig(extended, self._channel_factory.router(extended), config_hash(config))
+        extended, overrides = self._discovery.preview(config), self.overrides.overrides
+        return PreparedConfig(extended, self._router_of(extended), config_hash(config), overrides)
 
     def reload(self, config: Config, prepared: "PreparedConfig | None" = None) -> Changes:
         """Apply the channels, models and other reloadable settings of a new config to calls that start later.
@@ -242,8 +263,9 @@ class Service:
         channels = self._channel_factory.channels(config, prepared.router)
         extended = self._discovery.configure(config)
         self._discovery.connect(channels.providers)
-        if extended is not prepared.config and extended != prepared.config:  # a list was read meanwhile
-            channels.router = self._channel_factory.router(extended)
+        is_same = extended is prepared.config or extended == prepared.config  # else a list was read meanwhile
+        if not is_same or prepared.overrides is not self.overrides.overrides:
+            channels.router = self._router_of(extended)
         self._channels.replace(channels)
         self._shared.take(config)
         self.fetcher.configure(config.egress)
@@ -256,7 +278,7 @@ class Service:
         """Start the background tasks: video tasks, model discovery. Wait a bounded time for the first model lists."""
         self.tasks.start()
         self.alerts.start()
-        await self._discovery.start(self._take_models)
+        await self._discovery.start(self._take_router)
 
     async def wait_listed(self, seconds: float) -> None:
         """Wait at most `seconds` for the first model lists. Do not wait if models of all channels are known already."""
@@ -269,12 +291,28 @@ class Service:
         await self._submissions.aclose()
         await self.tasks.aclose()
 
-    async def _take_models(self) -> None:
+    def _router_of(self, config: Config) -> Router:
+        """Build the router of a config with the overrides of its channels."""
+        return self._channel_factory.router(with_overrides(config, self.overrides.overrides))
+
+    async def _take_router(self) -> None:
+        """Build and use a router of the newest lists and overrides."""
         async with self._routing:
             config = self._config
-            router = await asyncio.to_thread(self._channel_factory.router, self._discovery.extended())
-            if self._config is config:  # else a reload has built one of the newest lists
+            router = await asyncio.to_thread(self._router_of, self._discovery.extended())
+            if self._config is config:  # else a reload has built one of the newest
                 self._channels.router = router
+
+    def _override_messages(self) -> list[pb.ChannelOverride]:
+        return [override_message(each, self._config.channels) for each in self.overrides.overrides.values()]
+
+    async def _take_overrides(self) -> None:
+        await self._take_router()
+        self._discovery.refresh()
+
+    def _take_check(self, check: SuccessfulCheck) -> None:
+        self._shared.check_succeeded(check.channel, check.model)
+        self.alerts.outages.wake()
 
     def cut_off(self) -> None:
         """Cancel the calls over gRPC that still run at the end of the drain time, with the error of a shutdown."""
@@ -368,6 +406,7 @@ async def open_service(
         stack.push_async_callback(service.aclose)
         await started(LearnedQuirkTable(store, service.learned_quirks), stack).load()
         started(service.prompt_table, stack)
+        await started(service.overrides, stack).load()
         await service.start()
         service.unpriced.log()
         await service.unpriced.name_keys(ApiKeys(store), data)

@@ -29,13 +29,19 @@ NO_CREDENTIALS = "the channel has no credentials: check `auth`"
 
 def advice(facts: ProviderFailure) -> str:
     """Return the remedy of a provider's failure and the provider's message in one line, without the API key."""
+    text, status = remedy(facts), f"status {facts.status}: " if facts.status else ""
+    return f"{text} ({status}{facts.message})" if status or facts.message else text
+
+
+def remedy(facts: ProviderFailure) -> str:
+    """Return the cause of a provider's failure and its remedy, without the provider's message and the API key."""
     preset = next(
         (each.base_url for each in PROVIDER_PRESETS.values() if urlsplit(each.base_url).netloc == facts.host), ""
     )
     right = facts.right_base_url or preset
     right = f"set `base_url: {right}`" if right else "correct `base_url`"
     is_own = facts.kind is FailureKind.WRONG_KEY and not facts.status and facts.message.startswith("auth")
-    text = (NO_CREDENTIALS if is_own else FAILURE_REMEDIES[facts.kind]).format(
+    return (NO_CREDENTIALS if is_own else FAILURE_REMEDIES[facts.kind]).format(
         key=f" ...{facts.key_tail}" if facts.key_tail else "",
         model=facts.model,
         path=facts.path,
@@ -43,5 +49,3 @@ def advice(facts: ProviderFailure) -> str:
         right=right,
         type=f" ({facts.content_type})" if facts.content_type else "",
     )
-    status = f"status {facts.status}: " if facts.status else ""
-    return f"{text} ({status}{facts.message})" if status or facts.message else text

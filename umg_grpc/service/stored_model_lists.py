@@ -19,11 +19,16 @@ from umg_grpc.wire.provider_model_lists import ProviderModelList
 
 def stored_router(config: Config, data: Path) -> Router:
     """Return the router of a config, with the models that the gateway with this data directory has discovered."""
+    return Router(with_stored_lists(config, data), time.time)
+
+
+def with_stored_lists(config: Config, data: Path) -> Config:
+    """Return the config with the models that the gateway with this data directory has discovered."""
     files = ModelListFiles(data)
     channels = [channel for channel in config.channels if channel.reads_list]
     stored = {channel.name: files.read(channel.name, channel.base_url) for channel in channels}
     found = {name: models for name, models in stored.items() if models is not None}
-    return Router(with_discovered(config, found), time.time)
+    return with_discovered(config, found)
 
 
 def list_source(channel: Channel, listing: ProviderModelList) -> str:

@@ -13,6 +13,7 @@ import aiohttp
 import grpc
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.descriptor_pool import Default
+from google.protobuf.field_mask_pb2 import FieldMask
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from google.rpc import error_details_pb2
@@ -91,10 +92,13 @@ BODIES: Mapping[str, tuple[str, dict[str, Any]]] = {
 """Model and body of a call by the format of its route."""
 QUERIES = {"/vidF": "?Action=CVSync2AsyncSubmitTask", "/vidE/tasks": "?task_ids=absent"}
 """Queries that paths need."""
-SETTINGS_BODY = {"settings": {"name": "another"}}
 SETTINGS_SHAPES = {
     *(Shape.CREATE_KEY, Shape.UPDATE_KEY, Shape.CREATE_ORGANIZATION, Shape.UPDATE_ORGANIZATION),
     *(Shape.CREATE_PROJECT, Shape.UPDATE_PROJECT, Shape.CREATE_USER, Shape.UPDATE_USER),
+}
+SETTINGS_BODIES: Mapping[Shape, dict[str, Any]] = {
+    **{shape: {"settings": {"name": "another"}} for shape in SETTINGS_SHAPES},
+    Shape.UPDATE_CHANNEL: {"settings": {"disabled": False}},
 }
 
 USER = pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text="Hi"))])
@@ -120,6 +124,8 @@ REQUESTS: Mapping[str, Message] = {
     "GetModel": pb.GetModelRequest(model=TEXT),
     "GetKey": pb.GetKeyRequest(key_id="another"),
     "TestAlertReceiver": pb.TestAlertReceiverRequest(receiver="ops"),
+    "CheckChannel": pb.CheckChannelRequest(channel="sandbox"),
+    "UpdateChannel": pb.UpdateChannelRequest(channel="sandbox", update_mask=FieldMask(paths=["weight"])),
 }
 """Requests of methods; the request of any other method is empty."""
 

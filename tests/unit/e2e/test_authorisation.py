@@ -20,8 +20,7 @@ from tests.unit.e2e.authorisation import (
     CONFIG,
     KEYED_ROUTES,
     METHODS,
-    SETTINGS_BODY,
-    SETTINGS_SHAPES,
+    SETTINGS_BODIES,
     TEXT,
     Gate,
     call,
@@ -70,6 +69,9 @@ SHAPES: Mapping[Shape, str] = {
     Shape.LIST_REQUESTS: ADMIN_SCOPE,
     Shape.GET_REQUEST: ADMIN_SCOPE,
     Shape.LIST_CHANNELS: ADMIN_SCOPE,
+    Shape.LIST_CHANNEL_DETAILS: ADMIN_SCOPE,
+    Shape.CHECK_CHANNEL: ADMIN_SCOPE,
+    Shape.UPDATE_CHANNEL: ADMIN_SCOPE,
     Shape.LIST_ALERTS: ADMIN_SCOPE,
     Shape.TEST_ALERT_RECEIVER: ADMIN_SCOPE,
     **{
@@ -111,6 +113,7 @@ SERVICES = {
     "umg.v1.VideoService": {"videos"},
     "umg.v1.AdminService": {ADMIN_SCOPE},
     "umg.v1.AlertService": {ADMIN_SCOPE},
+    "umg.v1.ChannelService": {ADMIN_SCOPE},
     "umg.v1.AccountService": {ADMIN_SCOPE},
     "umg.v1.UserService": {ADMIN_SCOPE},
     "umg.v1.AuditService": {ADMIN_SCOPE},
@@ -118,8 +121,8 @@ SERVICES = {
 """Scopes of which a key needs one for the methods of a service."""
 OWN = {"GetUsage", "GetRequestRecord", "ListKeys", "ListUsage", "ListEndUserUsage", "ListRequestRecords", "RotateKey"}
 """Methods that every key may call for itself; lists contain its own objects."""
-OF_OBJECTS = {"GetVideoTask", "ListVideoTasks", "RemixVideoTask"}
-"""Methods whose `model` is a condition on tasks of the caller, and not the model of the call."""
+OF_OBJECTS = {"GetVideoTask", "ListVideoTasks", "RemixVideoTask", "CheckChannel"}
+"""Methods whose `model` is a condition on tasks of the caller, or optional, and not the model of the call."""
 OWN_SHAPES = {
     *(Shape.GET_REQUEST, Shape.LIST_KEYS, Shape.LIST_USAGE, Shape.LIST_END_USER_USAGE, Shape.LIST_REQUESTS),
 }
@@ -188,7 +191,7 @@ async def test_a_route_is_for_keys_with_its_scope_and_model(gate: Gate, route: R
     model, body = BODIES[route.format]
     path = re.sub(r"\{\w+\}", "absent", path_of(route, model))
     headers = gate.headers(kind, scopes)
-    body = SETTINGS_BODY if route.shape in SETTINGS_SHAPES else body
+    body = SETTINGS_BODIES.get(route.shape, body)
     has_body = route.method in {"POST", "PATCH"}
     async with gate.session.request(route.method, path, headers=headers, **payload(body) if has_body else {}) as answer:
         status, text = answer.status, await answer.text()

@@ -138,6 +138,10 @@ async def receiver_name(gate: Gate) -> str:
     return "ops"
 
 
+async def channel_name(gate: Gate) -> str:
+    return gate.gateway.service._config.channels[0].name
+
+
 def task_of(route: Route) -> Owned:
     kind = MEDIA_KINDS.get(route.kind, pb.VIDEO_TASK_KIND_UNSPECIFIED)
     return Owned(partial(make_task, entry=VIDEO_FACES[route.format].entry, kind=kind))
@@ -153,6 +157,7 @@ ORGANIZATION, PROJECT = (
 )
 USER = Owned(make_user, status=403, reason="PERMISSION_DENIED")
 ALERT_RECEIVER = Owned(receiver_name, status=403, reason="PERMISSION_DENIED")
+CHANNEL = Owned(channel_name, status=403, reason="PERMISSION_DENIED")
 OBJECTS: Mapping[Shape, Owned] = {
     Shape.GET_RESPONSE: RESPONSE,
     Shape.DELETE_RESPONSE: RESPONSE,
@@ -175,6 +180,8 @@ OBJECTS: Mapping[Shape, Owned] = {
     Shape.GET_USER: USER,
     Shape.UPDATE_USER: USER,
     Shape.TEST_ALERT_RECEIVER: ALERT_RECEIVER,
+    Shape.CHECK_CHANNEL: CHANNEL,
+    Shape.UPDATE_CHANNEL: CHANNEL,
 }
 """Objects that the paths of the shapes name. A keyed route with a parameter other than the model needs a row."""
 BODIES_OF_SHAPES: Mapping[Shape, Mapping[str, Any]] = {
@@ -183,6 +190,7 @@ BODIES_OF_SHAPES: Mapping[Shape, Mapping[str, Any]] = {
     Shape.UPDATE_PROJECT: {"settings": {"requests_per_minute": 9}},
     Shape.UPDATE_USER: {"settings": {"name": "Grace"}},
     Shape.REMIX_VIDEO: {"prompt": "at night"},
+    Shape.UPDATE_CHANNEL: {"settings": {"disabled": False}},
 }
 """Bodies that are not empty."""
 AT_A_PROVIDER = "an object in a provider's account; tests/unit/e2e/test_accounts.py has it"

@@ -100,6 +100,9 @@ CASES = [
     Case("GetRequestRecord", lambda on, _: pb.GetRequestRecordRequest(request_id=on.request_id), "++++0+", "++0+00", "+00000"),
     Case("ListRequestRecords", lambda *_: pb.ListRequestRecordsRequest(), "++++++"),
     Case("ListChannels", lambda *_: pb.ListChannelsRequest(), "++-++-"),
+    Case("ListChannelDetails", lambda *_: pb.ListChannelDetailsRequest(), "++-+--"),
+    Case("CheckChannel", lambda *_: pb.CheckChannelRequest(channel="sandbox", model="famO-5"), "+-----"),
+    Case("UpdateChannel", lambda *_: pb.UpdateChannelRequest(channel="sandbox", update_mask=FieldMask(paths=["weight"])), "+-----"),
     *(
         Case(f"CreateAccount {kind}", lambda _, name, number=number: pb.CreateAccountRequest(kind=number, settings=pb.AccountSettings(name=name)), "+-----")
         for kind, number in KINDS.items()

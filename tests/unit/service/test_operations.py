@@ -49,6 +49,7 @@ SERVED = {
     *(f"umg.v1.AdminService.{name}Key" for name in ("Create", "Get", "Update", "Rotate", "Revoke")),
     *(f"umg.v1.AdminService.List{names}" for names in ("Keys", "Usage", "EndUserUsage", "RequestRecords", "Channels")),
     *("umg.v1.AlertService.ListAlerts", "umg.v1.AlertService.TestAlertReceiver"),
+    *(f"umg.v1.ChannelService.{name}" for name in ("ListChannelDetails", "CheckChannel", "UpdateChannel")),
     "umg.v1.AdminService.GetUsage",
     "umg.v1.AdminService.GetRequestRecord",
     *(f"umg.v1.AccountService.{name}Account" for name in ("Create", "Get", "Update")),

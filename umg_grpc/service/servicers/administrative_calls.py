@@ -93,10 +93,10 @@ def _address(context: Context | None) -> str:
 def _named_object(request: Message) -> tuple[str, str]:
     """Return kind and id of the object that a request names; the id is "" for a new one."""
     method = request.DESCRIPTOR.name.removesuffix("Request")
-    for noun in ("Key", "Account", "User"):
+    for noun in ("Key", "Account", "User", "Channel"):
         if noun in method:
-            field = f"{noun.lower()}_id"
-            reference = getattr(request, field, "")
+            field = noun.lower()
+            reference = getattr(request, f"{field}_id", "") or getattr(request, field, "")
             # a caller may name a key by the whole secret, of which the log has the shown part alone
             return noun.lower(), reference[:SHOWN_CHARACTERS] if reference.startswith(KEY_PREFIX) else reference
     return "", ""

@@ -3,14 +3,17 @@ and the model lists are those of all processes.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 
 from google.protobuf.duration_pb2 import Duration
 
 from umg_grpc.base.provider_failure import ProviderFailure
+from umg_grpc.base.time_units import time_of
+from umg_grpc.config import Channel
 from umg_grpc.routing import PublicModel, Router
+from umg_grpc.routing.overridden_channels import ChannelOverride, ineffective_reason
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.resilience.circuit_breaker_snapshots import BreakerState, CircuitState
 from umg_grpc.service.servicers.timestamps import timestamp
@@ -35,8 +38,12 @@ class ChannelReport:
         breakers: Callable[[], Sequence[BreakerState]],
         failures: Callable[[], Sequence[LastFailure]],
         model_lists: Callable[[], Iterable[pb.ProviderModelList]],
+        overrides: Callable[[], Sequence[pb.ChannelOverride]] = list,
     ) -> None:
-        """Create the list. `breakers`: states in this process. `failures` and `model_lists` read files, and block."""
+        """Create the list. `breakers`: states in this process. `failures` and `model_lists` read files, and block.
+        `overrides`: settings of channels that were changed.
+        """
+        self._overrides = overrides
         self._channels = channels
         self._breakers = breakers
         self._failures = failures
@@ -58,6 +65,7 @@ class ChannelReport:
             channels=[_health(*pair, breakers.get(pair), failures.get(pair)) for pair in pairs],
             models=models,
             model_lists=await asyncio.to_thread(list, self._model_lists()),
+            overrides=self._overrides(),
         )
 
 
@@ -84,11 +92,12 @@ def _health(channel: str, model: str, breaker: BreakerState | None, failure: Las
             duration.FromTimedelta(timedelta(seconds=breaker.rest))
             message.open_duration.CopyFrom(duration)
     if failure is not None:
-        message.last_failure.CopyFrom(_failure(failure.facts, failure.time))
+        message.last_failure.CopyFrom(failure_message(failure.facts, failure.time))
     return message
 
 
-def _failure(facts: ProviderFailure, time: float) -> pb.ChannelFailure:
+def failure_message(facts: ProviderFailure, time: float) -> pb.ChannelFailure:
+    """Return a failure as a message. `time`: Unix time."""
     return pb.ChannelFailure(
         time=timestamp(datetime.fromtimestamp(time, UTC)),
         kind=facts.kind.value,
@@ -100,4 +109,18 @@ def _failure(facts: ProviderFailure, time: float) -> pb.ChannelFailure:
         path=facts.path,
         content_type=facts.content_type,
         key_tail=facts.key_tail,
+    )
+
+
+def override_message(override: ChannelOverride, channels: Collection[Channel]) -> pb.ChannelOverride:
+    """Return an override as a message. `channels`: those of the config."""
+    return pb.ChannelOverride(
+        channel=override.channel,
+        setting=override.setting,
+        value=override.value,
+        note=override.note,
+        actor_id=override.actor_id,
+        actor_name=override.actor_name,
+        update_time=timestamp(time_of(override.update_micros)),
+        ineffective_reason=ineffective_reason(override, channels),
     )

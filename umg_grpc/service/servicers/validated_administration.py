@@ -1,10 +1,12 @@
 """Servicers of the administrative services of `umg.v1`, whose requests are checked by the schema."""
 
+from umg_grpc.service.channels.channel_source import ChannelSource
 from umg_grpc.service.pipeline.schema_validation import check
 from umg_grpc.service.servicers.account_administration import AccountAdministration
 from umg_grpc.service.servicers.administration import Administration
 from umg_grpc.service.servicers.audit_report import AuditReport
 from umg_grpc.service.servicers.caller_reports import ChannelList
+from umg_grpc.service.servicers.channel_administration import ChannelAdministration
 from umg_grpc.service.servicers.user_administration import UserAdministration
 from umg_grpc.store import Store
 from umg_grpc.v1 import rpc
@@ -31,6 +33,13 @@ class UserServicer(UserAdministration, rpc.UserServiceServicer):
 
     def __init__(self, store: Store) -> None:
         super().__init__(store, check)
+
+
+class ChannelServicer(ChannelAdministration, rpc.ChannelServiceServicer):
+    """Servicer of `umg.v1.ChannelService`: details, checks and settings of channels."""
+
+    def __init__(self, store: Store, source: ChannelSource) -> None:
+        super().__init__(store, source, check)
 
 
 class AuditServicer(AuditReport, rpc.AuditServiceServicer):
