@@ -41,10 +41,6 @@ COMPILER = ("cc", "-O2", "-shared", "-fPIC")
 VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 TOLERANCE = 0.03
 WARM_UP = 3
-MAX_ROUNDS = 5
-"""Rounds for a call that takes more than is written down. The least counts hold: on a busy machine a call meets more
-work in the background, and a large body arrives in more parts.
-"""
 SETTLING_SECONDS = 0.15
 """Time after the last response in which its log line and records are written."""
 ANSWER_SECONDS = 60.0
@@ -74,6 +70,8 @@ class Call(NamedTuple):
     body: bytes
     functions: int = 100
     bytecodes: int = 30
+    rounds: int = 1
+    """Rounds of which the least counts hold: the system decides in how many parts a large body arrives."""
 
 
 def calls() -> Iterator[Call]:
@@ -88,7 +86,7 @@ def calls() -> Iterator[Call]:
     yield Call("stream at once", chat, chat_bodies.request_body(chat_bodies.BURST))
     yield Call("stream by chunks", chat, chat_bodies.request_body(chat_bodies.PACED), 3, 2)
     yield Call("stream of another format", messages, msgspec.json.encode(message))
-    yield Call("agent's request of 1 MB", chat, msgspec.json.encode({**agent, "model": chat_bodies.SMALL}), 10, 5)
+    yield Call("agent's request of 1 MB", chat, msgspec.json.encode({**agent, "model": chat_bodies.SMALL}), 10, 5, 5)
     small = pb.GenerateRequest(model=chat_bodies.SMALL)
     small.messages.add(role=pb.ROLE_USER).parts.add().text.text = turn["content"]
     yield Call("small call over gRPC", "Generate", small.SerializeToString())
@@ -96,13 +94,8 @@ def calls() -> Iterator[Call]:
     yield Call("stream over gRPC", "StreamGenerate", small.SerializeToString())
 
 
-NO_COUNTS = Counts(0, 0, 0)
-
-
-async def measure(counted: Iterable[Call], known: Mapping[str, Counts]) -> dict[str, Counts]:
-    """Return the counts of calls by name. `known`: the counts written down. Raises BenchError for a response other
-    than a success.
-    """
+async def measure(counted: Iterable[Call]) -> dict[str, Counts]:
+    """Return the counts of calls by name. Raises BenchError for a response other than a success."""
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="counts-")))
         upstream = await stack.enter_async_context(fake_upstream(Cores(None, None), folder))
@@ -118,11 +111,7 @@ async def measure(counted: Iterable[Call], known: Mapping[str, Counts]) -> dict[
         ports = await gateway.ports(ADDRESS, GRPC_ADDRESS)
         client = stack.enter_context(closing(Client(*ports)))
         counter = Counter(gateway.session, receiver)
-        found = dict[str, Counts]()
-        for call in counted:
-            written = known.get(call.name, NO_COUNTS)
-            found[call.name] = await asyncio.to_thread(counter.counts, call, client.calling(call), written)
-        return found
+        return {call.name: await asyncio.to_thread(counter.counts, call, client.calling(call)) for call in counted}
 
 
 def compiled_counter(folder: Path) -> Path:
@@ -175,24 +164,17 @@ class Counter:
         self._process = process
         self._receiver = receiver
 
-    def counts(self, call: Call, make: Callable[[], None], known: Counts) -> Counts:
-        """Make a call several times, and return the counts of one call. `known`: the counts that are written down."""
+    def counts(self, call: Call, make: Callable[[], None]) -> Counts:
+        """Make a call several times, and return the counts of one call."""
         for _ in range(WARM_UP):
             make()
         time.sleep(SETTLING_SECONDS)
-        functions = self._least(signal.SIGUSR1, make, call.functions, known.functions)
-        bytecodes = self._least(signal.SIGUSR2, make, call.bytecodes, known.bytecodes)
+        rounds = range(call.rounds)
+        functions = min(self._count(signal.SIGUSR1, make, call.functions) for _ in rounds) / call.functions
+        bytecodes = min(self._count(signal.SIGUSR2, make, call.bytecodes) for _ in rounds) / call.bytecodes
         allocations = self._count(signal.SIGPROF, make, call.functions) / call.functions
         longest = self._count(signal.SIGALRM, make, call.functions)
         return Counts(round(functions), round(bytecodes), round(allocations), longest)
-
-    def _least(self, number: signal.Signals, make: Callable[[], None], times: int, known: int) -> float:
-        least = self._count(number, make, times) / times
-        for _ in range(MAX_ROUNDS - 1):
-            if least <= known * (1 + TOLERANCE):
-                break
-            least = min(least, self._count(number, make, times) / times)
-        return least
 
     def _count(self, number: signal.Signals, make: Callable[[], None], times: int) -> int:
         os.kill(self._process, number)
@@ -237,7 +219,7 @@ async def run(arguments: argparse.Namespace) -> None:
     if arguments.check and VERSION not in written:
         print(f"{FILE.name} has no counts for Python {VERSION}: nothing to compare")
         return
-    found = await measure(calls(), {} if arguments.write else written.get(VERSION, {}))
+    found = await measure(calls())
     print(table(found, written.get(VERSION, {})))
     if arguments.write:
         kept = {name: msgspec.structs.replace(counts, longest_turn_micros=0) for name, counts in found.items()}

@@ -16,6 +16,7 @@ from umg_grpc.base.printable_text import printable
 from umg_grpc.cli import (
     account_commands,
     alert_commands,
+    channel_commands,
     conformance_commands,
     image_commands,
     import_commands,
@@ -44,6 +45,7 @@ app.add_typer(user_commands.audit, name="audit", rich_help_panel=Heading.KEYS)
 app.command(rich_help_panel=Heading.START)(provider_commands.init)
 app.command(rich_help_panel=Heading.MODELS)(provider_commands.providers)
 app.add_typer(price_commands.app, name="prices", rich_help_panel=Heading.MODELS)
+app.add_typer(channel_commands.app, name="channels", rich_help_panel=Heading.MODELS)
 app.add_typer(alert_commands.app, name="alerts", rich_help_panel=Heading.MODELS)
 app.add_typer(import_commands.app, name="import", rich_help_panel=Heading.START)
 app.command(rich_help_panel=Heading.KEYS)(usage_commands.usage)

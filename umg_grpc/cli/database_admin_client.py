@@ -2,8 +2,9 @@
 
 import getpass
 import os
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 
 from google.protobuf.message import Message
 
@@ -19,6 +20,7 @@ from umg_grpc.service.servicers.administration import Administration
 from umg_grpc.service.servicers.alert_administration import AlertAdministration
 from umg_grpc.service.servicers.audit_report import AuditReport
 from umg_grpc.service.servicers.user_administration import UserAdministration
+from umg_grpc.store import Store
 from umg_grpc.store.alert_table import AlertTable
 from umg_grpc.v1 import pb
 
@@ -29,8 +31,8 @@ ALERTS_PROCESS = "umg"
 class LocalAdmin:
     """Administration client that runs the services in the command's process, with an administrator's permissions."""
 
-    def __init__(self, services: Mapping[str, object]) -> None:
-        """Create a client. `services`: full name of a service -> object with its methods."""
+    def __init__(self, services: Mapping[str, Callable[[], object]]) -> None:
+        """Create a client. `services`: full name of a service -> function that returns an object with its methods."""
         self._services = services
 
     @classmethod
@@ -42,13 +44,15 @@ class LocalAdmin:
             store = await stack.enter_async_context(database)
             receivers = ConfigReceivers(target, stack)
             table = AlertTable(store, ALERTS_PROCESS)
+            alerts = partial(AlertAdministration, store, table, receivers, check_change, store.clock.now)
             yield cls(
                 {
-                    "umg.v1.AdminService": Administration(store, NoChannels(), check_change),
-                    "umg.v1.AlertService": AlertAdministration(store, table, receivers, check_change, store.clock.now),
-                    "umg.v1.AccountService": AccountAdministration(store, check_change),
-                    "umg.v1.UserService": UserAdministration(store, check_change),
-                    "umg.v1.AuditService": AuditReport(store, check_change),
+                    "umg.v1.AdminService": partial(Administration, store, NoChannels(), check_change),
+                    "umg.v1.AlertService": alerts,
+                    "umg.v1.ChannelService": partial(_channel_service, store, target, stack),
+                    "umg.v1.AccountService": partial(AccountAdministration, store, check_change),
+                    "umg.v1.UserService": partial(UserAdministration, store, check_change),
+                    "umg.v1.AuditService": partial(AuditReport, store, check_change),
                 }
             )
 
@@ -57,7 +61,7 @@ class LocalAdmin:
         call = Call(Arrival(name, {}, trusted=True, request_id="umg"))
         call.known_caller = Caller("", operator_name(), (), None, None, administrator=True)
         CURRENT_CALL.set(call)
-        response: ResponseT = await getattr(self._services[service_name(request)], name)(request, None)
+        response: ResponseT = await getattr(self._services[service_name(request)](), name)(request, None)
         return response
 
 
@@ -74,6 +78,14 @@ class ConfigReceivers:
 
         config = load(self._target.config, self._target.data)
         return ReceiverClients.of_command(config.alerts, config.proxies, self._stack).find(name)
+
+
+def _channel_service(store: Store, target: AdminTarget, stack: AsyncExitStack) -> object:
+    """Return the administration of channels, which reads the target's config. Its modules are slow to import."""
+    from umg_grpc.cli.config_channels import ConfigChannels
+    from umg_grpc.service.servicers.channel_administration import ChannelAdministration
+
+    return ChannelAdministration(store, ConfigChannels(store, target, stack), check_change)
 
 
 def operator_name() -> str:

@@ -20,6 +20,7 @@ from umg_grpc.base.time_units import age_text
 from umg_grpc.cli.admin_client import CommandError
 from umg_grpc.cli.admin_connection import opened
 from umg_grpc.cli.breaker_metrics import STATE_NAMES, Pair, state_text
+from umg_grpc.cli.channel_override_texts import change_text
 from umg_grpc.cli.common_flags import AdminTarget
 from umg_grpc.cli.model_restriction_report import print_restrictions
 from umg_grpc.cli.text_tables import Column, Fit, Form, print_line, print_table
@@ -49,12 +50,19 @@ from umg_grpc.routing import (
     Target,
     is_priced,
 )
+from umg_grpc.routing.overridden_channels import (
+    DISABLED_SETTING,
+    NO_OVERRIDES,
+    WEIGHT_SETTING,
+    Overrides,
+    with_overrides,
+)
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.pipeline.key_model_access import not_found
 from umg_grpc.service.resilience.circuit_breaker_snapshots import CircuitState
 from umg_grpc.service.resilience.learned_quirks import LIFETIME_SECONDS
 from umg_grpc.service.servicers.channel_health_report import CIRCUIT_STATES, ChannelReport
-from umg_grpc.service.stored_model_lists import list_states, stored_router
+from umg_grpc.service.stored_model_lists import list_states, stored_router, with_stored_lists
 from umg_grpc.store.channel_failure_file import LastFailure, read_failures
 from umg_grpc.store.provider_model_list_files import ModelListFiles
 from umg_grpc.v1 import pb
@@ -121,6 +129,9 @@ async def list_remote(target: AdminTarget, form: Form) -> None:
 def print_models(found: pb.ListChannelsResponse, states: States, form: Form) -> None:
     """Print models with their channels in a form, and below a text the last failures of the channels."""
     failures = {_pair(each): each.last_failure for each in found.channels if each.HasField("last_failure")}
+    effective = [each for each in found.overrides if not each.ineffective_reason]
+    disabled = {each.channel for each in effective if each.setting == DISABLED_SETTING}
+    states = {**states, **{pair: DISABLED_SETTING for pair in map(_pair, found.channels) if pair[0] in disabled}}
     rows = []
     for model in found.models:
         name = f"{model.model} = {model.alias_of}" if model.alias_of else model.model
@@ -131,6 +142,8 @@ def print_models(found: pb.ListChannelsResponse, states: States, form: Form) -> 
     print_table(MODEL_COLUMNS, rows, form, records)
     if not form.is_text:
         return
+    for override in found.overrides:
+        print_line(f"{override.channel}: {change_text(override)}")
     if failures:
         print("last failures of the channels, of the last 24 hours:")
     newest_first = sorted(failures.items(), key=lambda item: item[1].time.ToNanoseconds(), reverse=True)
@@ -175,8 +188,12 @@ async def explain(config: Config, data: Path, model: str, face: str, key: str, s
     """
     try:
         caller = await _find_caller(config, data, key) if key else None
-        router = stored_router(config, data)
-        _explain(router, model, face, caller, states, form)
+        listed = with_stored_lists(config, data)
+        router = Router(listed, time.time)
+        _resolve(router, model, caller)  # before the database is read, for a mistyped name
+        if overrides := await _overrides(config, data):
+            router = Router(with_overrides(listed, overrides), time.time)
+        _explain(router, overrides, model, face, caller, states, form)
         if not form.is_text:
             return
         served = router.targets(_resolve(router, model, caller).model.id)
@@ -239,7 +256,22 @@ async def _find_caller(config: Config, data: Path, reference: str) -> Caller:
         return caller_of(await ApiKeys(store).get(reference))
 
 
-def _explain(router: Router, name: str, face: str, caller: Caller | None, states: States, form: Form) -> None:
+async def _overrides(config: Config, data: Path) -> Overrides:
+    """Return the overrides of channels in the database; none without one."""
+    # imported here for the reason in `_find_caller`
+    from umg_grpc.cli.database_connection import opened_database
+    from umg_grpc.service.channels.channel_override_table import ChannelOverrideTable
+
+    try:
+        async with opened_database(config.database, data) as store:
+            return (await ChannelOverrideTable(store).read())[0]
+    except CommandError:
+        return NO_OVERRIDES
+
+
+def _explain(
+    router: Router, overrides: Overrides, name: str, face: str, caller: Caller | None, states: States, form: Form
+) -> None:
     found = _resolve(router, name, caller)
     model = found.model.id
     if caller is not None:
@@ -266,7 +298,7 @@ def _explain(router: Router, name: str, face: str, caller: Caller | None, states
             face if face in OPERATION_PROTOCOLS[operation] else "", pins, is_healthy=is_healthy
         )
         try:
-            rows = _rows(router, model, operation, preferences, states)
+            rows = _rows(router, overrides, model, operation, preferences, states)
             if caller is not None and caller.has_hard_budget:
                 rows = _affordable(rows, router, found, operation)
         except UmgError as error:
@@ -300,15 +332,25 @@ def _resolve(router: Router, name: str, caller: Caller | None) -> Resolved:
 
 
 def _rows(
-    router: Router, model: str, operation: ModelOperation, preferences: RoutePreferences, states: States
+    router: Router,
+    overrides: Overrides,
+    model: str,
+    operation: ModelOperation,
+    preferences: RoutePreferences,
+    states: States,
 ) -> list[Row]:
     """Return rows (channel, provider's model id, state, reasons), in the order of use, then unused channels."""
-    explained = [(target, ", ".join(reasons)) for target, reasons in router.explain(model, operation, preferences)]
+    explained = list[tuple[Target, str]]()
+    for target, reasons in router.explain(model, operation, preferences):
+        weight = None if target.channel.weight_place else overrides.get((target.channel.name, WEIGHT_SETTING))
+        explained.append((target, ", ".join((*reasons, weight.text) if weight is not None else reasons)))
     used = {target.channel.name for target, _ in explained}
     for target in router.targets(model):
         if target.channel.name not in used:
             able = operation in target.operations
             why = "not one of the key's channels" if able else f"it cannot {OPERATION_VERBS[operation]}"
+            if target.channel.disabled:
+                why = overrides[target.channel.name, DISABLED_SETTING].text
             explained.append((target, f"{UNUSED_NOTE}: {why}"))
     return [
         (target.channel.name, target.model, _state(states, (target.channel.name, target.model)), why)

@@ -9,6 +9,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from umg_grpc.cli.account_tables import print_account, print_accounts, print_events, print_user, print_users
 from umg_grpc.cli.alert_command_actions import print_alerts
+from umg_grpc.cli.channel_command_actions import print_channel_check, print_channel_models, print_channels
 from umg_grpc.cli.doctor_command import Check, CheckState, print_checks
 from umg_grpc.cli.end_user_tables import print_end_users
 from umg_grpc.cli.key_tables import print_key, print_keys
@@ -54,6 +55,71 @@ def duration(milliseconds: float) -> Duration:
     made = Duration()
     made.FromTimedelta(timedelta(milliseconds=milliseconds))
     return made
+
+
+def channels() -> pb.ListChannelDetailsResponse:
+    failure = pb.ChannelFailure(time=time(timedelta(minutes=3)), kind="unpaid", message=REFUSAL, key_tail="WXYZ")
+    remedy = "the account has no credit or quota left: check its bill at the provider"
+    override = pb.ChannelOverride(
+        setting="disabled", value=1, note="bill is being paid", actor_name="ada", update_time=time(timedelta(minutes=1))
+    )
+    counts = [pb.ChannelFailureCount(kind="unpaid", attempts=81), pb.ChannelFailureCount(kind="slow", attempts=6)]
+    return pb.ListChannelDetailsResponse(
+        channels=[
+            pb.ChannelDetails(
+                channel="north-europe-west",
+                settings=pb.ChannelSettings(weight=5),
+                state=pb.CIRCUIT_STATE_OPEN,
+                last_hour=pb.ChannelActivity(calls=1204, failed_calls=81, failures=counts),
+                key_tails=["WXYZ", "4f2a"],
+                last_failure=failure,
+                remedy=remedy,
+                models=[
+                    pb.ChannelModelDetails(
+                        model=LONG_MODEL,
+                        upstream_model=LONG_MODEL,
+                        state=pb.CIRCUIT_STATE_OPEN,
+                        not_closed_since_time=time(timedelta(minutes=4)),
+                        last_failure=failure,
+                        remedy=remedy,
+                        learned=[pb.LearnedRestriction(protocol="chat", member="temperature")],
+                    ),
+                    pb.ChannelModelDetails(
+                        model="gpt-5", upstream_model="gpt-5", state=pb.CIRCUIT_STATE_CLOSED, is_discovered=True
+                    ),
+                ],
+            ),
+            pb.ChannelDetails(
+                channel="south",
+                settings=pb.ChannelSettings(disabled=True, weight=1),
+                priority=1,
+                state=pb.CIRCUIT_STATE_CLOSED,
+                last_hour=pb.ChannelActivity(),
+                overrides=[override],
+            ),
+        ],
+        overrides_without_channel=[
+            pb.ChannelOverride(
+                channel="renamed",
+                setting="weight",
+                value=7,
+                actor_name="ada",
+                update_time=time(timedelta(days=3)),
+                ineffective_reason="the config has no channel of this name",
+            )
+        ],
+    )
+
+
+def channel_check() -> pb.ChannelCheck:
+    return pb.ChannelCheck(
+        channel="north-europe-west",
+        upstream_model=LONG_MODEL,
+        outcome=pb.CHANNEL_CHECK_OUTCOME_FAILED,
+        duration=duration(812),
+        message=f"the provider fails: try again later (status 503: {REFUSAL})",
+        upstream_request_id="7f3c9e0d",
+    )
 
 
 def keys() -> list[pb.Key]:
@@ -394,6 +460,9 @@ TABLE_SAMPLES = [
     TableSample("task", "tasks show", lambda form: print_task(tasks()[0], form)),
     TableSample("callbacks", "tasks callbacks", callbacks),
     TableSample("alerts", "alerts list", alerts),
+    TableSample("channels", "channels list", lambda form: print_channels(channels(), form)),
+    TableSample("channel_models", "channels list", lambda form: print_channel_models(channels().channels[0], form)),
+    TableSample("channel_check", "channels check", lambda form: print_channel_check(channel_check(), form)),
     TableSample("prices", "prices list", prices),
     TableSample("providers", "providers", providers),
     TableSample("checks", "doctor", lambda form: print_checks(CHECKS, form)),

@@ -131,6 +131,14 @@ STARTS = [
         ),
         SERVING | CODECS | GRPC | YAML,
     ),
+    Start(
+        "channels",
+        (
+            *("channels list", "channels check none", "channels disable none"),
+            *("channels enable none", "channels set none --weight 1"),
+        ),
+        SERVING - {"protovalidate", "structlog"} | GRPC,
+    ),
     Start("receivers", ("alerts test none",), SERVING | CODECS | GRPC),
     Start(
         "changes",
