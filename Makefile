@@ -126,6 +126,7 @@ check: $(VENV)/.installed ## check style, types, import contracts, the schema's 
 	$(BIN)/python scripts/lint_proto.py
 	$(BIN)/python scripts/check_language.py
 	$(BIN)/python scripts/check_matches.py
+	$(BIN)/python -m scripts.pages.check_types
 	$(BIN)/python scripts/lock.py --check
 	$(BIN)/python -m bench.call_counts --check
 
@@ -145,6 +146,10 @@ lock: $(VENV)/.installed ## pin all packages by hash again (lock_args=--upgrade:
 vendors: $(VENV)/.installed ## print what the newest SDKs and public data have that nothing here handles, and run newer agents
 	@$(BIN)/python -m scripts.vendors $(vendors_args)
 	@$(if $(vendors_args),,$(BIN)/python -m tests.world.agents.newest)
+
+pages: $(VENV)/.installed ## write the generated scripts of the web pages, and their files of other projects, again
+	$(BIN)/python -m scripts.pages.media_fields
+	$(BIN)/python -m scripts.pages.vendored_files
 
 knowledge: $(VENV)/.installed ## write the generated rows about models and prices again, and print what changed
 	$(BIN)/python -m scripts.knowledge

@@ -106,12 +106,14 @@ def python_locks(root: Path) -> list[PythonLock]:
 
 def npm_locks(root: Path) -> list[NpmLock]:
     """Return the locks for npm."""
-    sdks, issuer = (
-        json.loads((root / "tests/world" / folder / "package.json").read_text()) for folder in ("sdk/node", "sign_on")
+    sdks, issuer, pages = (
+        json.loads((root / "tests/world" / folder / "package.json").read_text())
+        for folder in ("sdk/node", "sign_on", "pages")
     )
     return [
         NpmLock("tests/world/sdk/node/package-lock.json", sdks),
         NpmLock("tests/world/sign_on/package-lock.json", issuer),
+        NpmLock("tests/world/pages/package-lock.json", pages),
         NpmLock("tests/world/agents/package-lock.json", MANIFEST),
     ]
 

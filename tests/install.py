@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from scripts.knowledge import packages as data_packages
 from tests.world.agents import install as agents
 from tests.world.connect.browser_bundle import bundle
+from tests.world.pages import page_tools
 from tests.world.sdk import apart_runner, node_runner
 from tests.world.sign_on import issuer_process
 
@@ -20,6 +21,7 @@ INSTALLATIONS = (
         data_packages.installed,
         bundle,
         issuer_process.installed,
+        page_tools.installed,
     ),
 )
 

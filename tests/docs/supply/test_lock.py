@@ -18,6 +18,7 @@ INPUTS += [
     "tests/pairs/vendors/sdk.txt",
     "tests/world/sdk/node/package.json",
     "tests/world/sign_on/package.json",
+    "tests/world/pages/package.json",
     lock.READ_PACKAGES,
 ]
 
