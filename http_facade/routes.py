@@ -74,7 +74,8 @@ class Shape(Enum):
     ALIVE = auto()
     READY = auto()
     METRICS = auto()
-    HOME = auto()  # takes nothing, answers with a page to browsers, and as `ALIVE` to programs
+    HOME = auto()  # takes nothing, leads browsers to the playground, and answers as `ALIVE` to programs
+    PLAYGROUND = auto()
     DOCS = auto()
     ASSET = auto()
     OPENAPI = auto()
@@ -89,7 +90,7 @@ SIGN_ON_SHAPES = frozenset(
     {Shape.SIGN_IN_PAGE, Shape.SIGN_IN, Shape.SIGN_IN_CALLBACK, Shape.SIGN_OUT, Shape.GET_SESSION}
 )
 """Sign-on of people, which a service in the same process performs."""
-PAGE_SHAPES = frozenset({Shape.DOCS, Shape.ASSET, Shape.OPENAPI, *SIGN_ON_SHAPES})
+PAGE_SHAPES = frozenset({Shape.PLAYGROUND, Shape.DOCS, Shape.ASSET, Shape.OPENAPI, *SIGN_ON_SHAPES})
 """Pages for people and their parts, which are not served with `pages: false`."""
 PROBE_SHAPES = frozenset({Shape.ALIVE, Shape.READY, Shape.METRICS, Shape.HOME})
 
@@ -300,8 +301,9 @@ ROUTE_TABLE = (
     Route("GET", "/healthz", Shape.ALIVE, needs_key=False),
     Route("GET", "/readyz", Shape.READY, needs_key=False),
     Route("GET", "/metrics", Shape.METRICS, needs_key=False),
+    Route("GET", "/playground", Shape.PLAYGROUND, needs_key=False),
     Route("GET", "/docs", Shape.DOCS, needs_key=False),
-    Route("GET", "/assets/{name}", Shape.ASSET, needs_key=False),
+    Route("GET", "/assets/{name:.+}", Shape.ASSET, needs_key=False),
     Route("GET", "/openapi.json", Shape.OPENAPI, needs_key=False),
     Route("GET", "/auth/login", Shape.SIGN_IN_PAGE, needs_key=False),
     Route("POST", "/auth/login", Shape.SIGN_IN, needs_key=False),

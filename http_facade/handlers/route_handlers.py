@@ -89,7 +89,7 @@ def handler(route: Route, channel: grpc.aio.Channel, settings: Settings) -> Hand
             return partial(readiness, settings)
         case Shape.METRICS:
             return MetricsPage(settings).respond
-        case Shape.HOME | Shape.DOCS | Shape.ASSET | Shape.OPENAPI:
+        case Shape.HOME | Shape.PLAYGROUND | Shape.DOCS | Shape.ASSET | Shape.OPENAPI:
             return PageHandlers(pages=settings.pages).handler(route.shape)
         case Shape.SIGN_IN_PAGE | Shape.SIGN_IN | Shape.SIGN_IN_CALLBACK | Shape.SIGN_OUT | Shape.GET_SESSION:
             return SignOnHandlers(route.format, settings).handler(route.shape)

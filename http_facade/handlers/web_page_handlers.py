@@ -1,11 +1,12 @@
-"""Handlers of the web pages (home page, API reference), of their scripts and styles, and of the OpenAPI document."""
+"""Handlers of the web pages (playground, API reference), of their scripts and styles, and of the OpenAPI document."""
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import NamedTuple
 
 from aiohttp import hdrs, web
@@ -18,6 +19,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import echo
 
 DISTRIBUTION_NAME = "unified-model-gateway"
+PLAYGROUND_PATH = "/playground"
 CACHE_CONTROL = "no-cache"
 """Caches keep a page, and check before each use whether it has changed."""
 FILE_TYPES = {
@@ -25,6 +27,8 @@ FILE_TYPES = {
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
+    ".json": JSON_TYPE,
+    ".txt": "text/plain; charset=utf-8",
 }
 POLICY_DIRECTIVES = (
     "default-src 'none'",
@@ -65,14 +69,16 @@ class PageHandlers:
         self._pages = pages
 
     async def home(self, exchange: HttpExchange) -> web.StreamResponse:
-        """Return the home page to a browser; a JSON state of the process to any other client."""
+        """Lead a browser to the playground; return a JSON state of the process to any other client."""
         if not self._pages:
             return web.json_response({"status": "alive"})
         if "text/html" not in exchange.request.headers.get(hdrs.ACCEPT, ""):
             return web.json_response({"status": "alive"}, headers={hdrs.VARY: hdrs.ACCEPT})
-        page = await self._send(exchange, "home.html")
-        page.headers[hdrs.VARY] = hdrs.ACCEPT
-        return page
+        return web.Response(status=302, headers={hdrs.LOCATION: PLAYGROUND_PATH, hdrs.VARY: hdrs.ACCEPT})
+
+    async def playground(self, exchange: HttpExchange) -> web.StreamResponse:
+        """Return the page of the playground."""
+        return await self._send(exchange, "playground.html")
 
     async def docs(self, exchange: HttpExchange) -> web.StreamResponse:
         """Return the web page of the API reference."""
@@ -89,7 +95,7 @@ class PageHandlers:
     async def _send(self, exchange: HttpExchange, name: str) -> web.Response:
         file = (await asyncio.to_thread(_read)).get(name)
         if file is None:
-            message = f"the pages have no part {echo(name)}; they begin at /"
+            message = f"the pages have no part {echo(name)}; they begin at {PLAYGROUND_PATH}"
             raise UmgError(pb.ERROR_REASON_PATH_NOT_FOUND, message, path=exchange.request.path)
         return _respond(exchange, file)
 
@@ -97,6 +103,7 @@ class PageHandlers:
         """Return the handler method for a web page, an asset or the OpenAPI document."""
         return {
             Shape.HOME: self.home,
+            Shape.PLAYGROUND: self.playground,
             Shape.DOCS: self.docs,
             Shape.ASSET: self.asset,
             Shape.OPENAPI: self.openapi,
@@ -120,13 +127,20 @@ def _file(body: bytes, content_type: str) -> StaticFile:
 
 @cache
 def _read() -> Mapping[str, StaticFile]:
-    """Read the static files of the web pages, insert the gateway's version, and return them by file name."""
-    found = {}
-    for path in files("http_facade").joinpath("assets").iterdir():
-        suffix = path.name[path.name.rfind(".") :]
-        body = path.read_bytes().replace(b"{{version}}", version(DISTRIBUTION_NAME).encode())
-        found[path.name] = _file(body, FILE_TYPES[suffix])
-    return found
+    """Read the static files of the web pages, insert the gateway's version, and return them by their path below the
+    folder of the files.
+    """
+    return dict(_files_in(files("http_facade").joinpath("assets"), ""))
+
+
+def _files_in(folder: Traversable, prefix: str) -> Iterator[tuple[str, StaticFile]]:
+    for entry in folder.iterdir():
+        path = f"{prefix}{entry.name}"
+        if entry.is_dir():
+            yield from _files_in(entry, f"{path}/")
+        else:
+            body = entry.read_bytes().replace(b"{{version}}", version(DISTRIBUTION_NAME).encode())
+            yield path, _file(body, FILE_TYPES[path[path.rfind(".") :]])
 
 
 @cache

@@ -108,6 +108,8 @@ class Responses:
             found["206"] = _response("The requested range.", self._content(route))
         if route.shape in {Shape.GET_VIDEO_CONTENT, Shape.GET_FILE, Shape.LIST_MODELS, Shape.GET_MODEL}:
             found["304"] = _response("The client has it, by `if-none-match`.", {})
+        if route.shape is Shape.HOME:
+            found["302"] = _response("A browser is led to the playground.", {})
         if route.shape is Shape.READY:
             found["503"] = _response("Calls are not served: the gateway starts or drains.", self._content(route))
         statuses = set(operation_of(route).errors)
@@ -188,7 +190,7 @@ _CONTENTS: Mapping[Shape, JsonObject] = MappingProxyType(
         Shape.GET_VIDEO_CONTENT: {"video/mp4": {"schema": _BINARY}, "image/*": {"schema": _BINARY}},
         Shape.GET_FILE: {"*/*": {"schema": _BINARY}},
         Shape.ALIVE: {JSON_TYPE: {"schema": _STATUS}},
-        Shape.HOME: {JSON_TYPE: {"schema": _STATUS}, "text/html": {"schema": {"type": "string"}}},
+        Shape.HOME: {JSON_TYPE: {"schema": _STATUS}},
         Shape.READY: {JSON_TYPE: {"schema": _READINESS}},
         Shape.METRICS: {"text/plain": {"schema": {"type": "string"}}},
     }

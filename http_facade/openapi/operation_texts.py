@@ -143,9 +143,9 @@ DESCRIBED_OPERATIONS: Mapping[Shape, OperationDescription] = MappingProxyType(
         ),
         Shape.HOME: OperationDescription(
             "Health",
-            "Check whether the process answers; the home page for browsers",
+            "Check whether the process answers; leads browsers to the playground",
             errors=(),
-            description="Returns the state of the process, or the home page to a browser. Needs no key.",
+            description="Returns the state of the process, or leads a browser to the playground. Needs no key.",
         ),
         Shape.READY: OperationDescription(
             "Health",
@@ -153,6 +153,7 @@ DESCRIBED_OPERATIONS: Mapping[Shape, OperationDescription] = MappingProxyType(
             errors=(),
             description="Fails with 503 and its reasons while the gateway starts or drains. Needs no key.",
         ),
+        Shape.PLAYGROUND: OperationDescription("Pages", "Get the playground, a page for browsers", errors=()),
         Shape.DOCS: OperationDescription("Pages", "Get the API reference, a page for browsers", errors=()),
         Shape.ASSET: OperationDescription("Pages", "Get a part of the pages", errors=(404,)),
         Shape.OPENAPI: OperationDescription("Pages", "Get the OpenAPI document", errors=()),

@@ -29,7 +29,18 @@ FLAGS = (
     "--disable-sync",
     "--remote-debugging-port=0",
 )
-KEYS = {"Tab": (9, ""), "Enter": (13, "\r"), "Escape": (27, "")}
+KEYS = {
+    "Tab": (9, ""),
+    "Enter": (13, "\r"),
+    "Escape": (27, ""),
+    " ": (32, " "),
+    "ArrowRight": (39, ""),
+    "ArrowUp": (38, ""),
+    "ArrowDown": (40, ""),
+    "k": (75, "k"),
+    "l": (76, "l"),
+    "?": (191, "?"),
+}
 """Key -> its code, and the text that it writes."""
 LOGGED = frozenset({"Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"})
 LOADED = "new Promise((done) => document.readyState === 'complete' ? done() : addEventListener('load', () => done()))"
@@ -94,10 +105,11 @@ class Page:
         assert "exceptionDetails" not in result, result
         return result["result"].get("value")
 
-    async def press(self, key: str, *, shift: bool = False) -> None:
+    async def press(self, key: str, *, shift: bool = False, control: bool = False) -> None:
         """Press a key, one of `KEYS`."""
         code, text = KEYS[key]
-        pressed = {"key": key, "code": key, "windowsVirtualKeyCode": code, "modifiers": 8 if shift else 0}
+        modifiers = (8 if shift else 0) + (2 if control else 0)
+        pressed = {"key": key, "code": key, "windowsVirtualKeyCode": code, "modifiers": modifiers}
         await self.call("Input.dispatchKeyEvent", {"type": "keyDown", "text": text, **pressed})
         await self.call("Input.dispatchKeyEvent", {"type": "keyUp", **pressed})
 

@@ -1,0 +1,5 @@
+// Start of the playground.
+
+import { Shell } from "./shell.js";
+
+new Shell().start();
