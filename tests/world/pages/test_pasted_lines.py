@@ -29,19 +29,30 @@ INPUT = "it's \\ \n"
 ASSETS = Path(__file__).parents[3] / "http_facade" / "assets"
 MAKE = f"""
 import {{ readFileSync }} from "node:fs";
-import {{ curl, lines }} from "{(ASSETS / "snippets.js").as_uri()}";
+import {{ curl }} from "{(ASSETS / "snippets.js").as_uri()}";
+import {{ snippets }} from "{(ASSETS / "playground" / "code.js").as_uri()}";
 const [address, key, models] = JSON.parse(readFileSync(0, "utf8"));
 const path = (model) => `${{address}}/v1/models/${{encodeURIComponent(model)}}?name=it's`;
 const body = (model) => JSON.stringify({{ model, input: {json.dumps(INPUT)} }}, null, 2);
+const call = (model, more) => ({{ method: "GenerationService/StreamGenerate", message: {{ request: {{
+  model, messages: [{{ role: "ROLE_USER", parts: [{{ text: {{ text: model }} }}] }}], ...more }} }} }});
+const code = (kind, made) => snippets(address, made).map((each) => [`${{kind}}${{each.title}}`, each.code]);
 console.log(JSON.stringify(models.map((model) => Object.fromEntries([
-  ...lines(address, key, model),
+  ...code("", call(model, {{}})),
+  ...code("contract ", call(model, {{ topK: 3 }})),
   ["get", curl("GET", path(model), key, null)],
   ["post", curl("POST", `${{address}}/v1/responses`, key, body(model))],
 ]))));
 """
-"""Script that prints the lines of the home page and of the API reference for each model."""
+"""Script that prints the code of the playground and the lines of the API reference for each model. A call with `topK`
+has no form in the chat format: its code is that of the contract.
+"""
 SHELLS = [path for name in ("bash", "dash", "zsh", "ksh", "busybox") if (path := shutil.which(name))]
 MODELS = [case.model for case in HOSTILE_IDS]
+GREETING = "Say hello in one sentence."
+"""Message of the line that a start prints."""
+KINDS = ("", "contract ")
+"""Beginnings of the names of the code in a common format, and of that of the contract."""
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -63,15 +74,17 @@ class Endpoint:
     async def chat(self, request: web.Request) -> web.Response:
         body = await request.json()
         self.models.append(body["model"])
+        assert body["messages"][0]["content"] in {body["model"], GREETING}
         choice = {"index": 0, "delta": {"role": "assistant", "content": "one"}, "finish_reason": "stop"}
         chunk = {"id": "c", "created": 1, "model": "m", "object": "chat.completion.chunk", "choices": [choice]}
         frames = f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n".encode()
         return web.Response(body=frames, content_type="text/event-stream")
 
-    async def messages(self, request: web.Request) -> web.Response:
-        self.models.append((await request.json())["model"])
-        content = [{"type": "text", "text": "one"}]
-        return web.json_response({"id": "m", "type": "message", "role": "assistant", "content": content})
+    async def contract(self, request: web.Request) -> web.Response:
+        body = await request.json()
+        self.models.append(body["model"])
+        assert body["topK"] == 3
+        return web.json_response({})
 
     async def responses(self, request: web.Request) -> web.Response:
         body = await request.json()
@@ -104,7 +117,7 @@ async def lines(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Line
     app.router.add_get("/v1/models", endpoint.list_models)
     app.router.add_get("/v1/models/{model:[^/]+}", endpoint.model)
     app.router.add_post("/v1/chat/completions", endpoint.chat)
-    app.router.add_post("/v1/messages", endpoint.messages)
+    app.router.add_post("/umg.v1.GenerationService/Generate", endpoint.contract)
     app.router.add_post("/v1/responses", endpoint.responses)
     async with serving(app) as url:
         yield Lines(await asyncio.to_thread(made, url), url, endpoint, tmp_path_factory.mktemp("current"))
@@ -121,15 +134,16 @@ def made(url: str) -> list[dict[str, str]]:
 
 def run_in(shell: str, line: str, folder: Path, **variables: str) -> str:
     command = [shell, *(["sh"] if shell.endswith("busybox") else []), "-c", line]
-    environment = {**os.environ, **variables}
+    environment = {**os.environ, "UMG_API_KEY": KEY, **variables}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=True, text=True).stdout
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("shell", SHELLS)
-async def test_the_curl_line_calls_the_model_that_it_shows(lines: Lines, shell: str) -> None:
+async def test_the_curl_line_calls_the_model_that_it_shows(lines: Lines, shell: str, kind: str) -> None:
     def run() -> None:
         for text in lines.texts:
-            run_in(shell, text["curl"], lines.folder)
+            run_in(shell, text[f"{kind}curl"], lines.folder)
 
     assert await lines.arrived(run) == MODELS
 
@@ -144,31 +158,56 @@ async def test_the_curl_lines_of_the_api_reference_have_the_path_and_the_body(li
     assert await lines.arrived(run) == [model for model in MODELS for _ in range(2)]
 
 
-@pytest.mark.parametrize("library", ["openai", "anthropic"])
-async def test_the_python_lines_call_the_model_that_they_show(lines: Lines, library: str) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+async def test_the_python_lines_call_the_model_that_they_show(lines: Lines, kind: str) -> None:
     program = "import json, sys\nfor text in json.load(sys.stdin):\n    exec(compile(text, 'line', 'exec'), {})"
 
     def run() -> None:
-        texts = json.dumps([text[f"Python, {library}"] for text in lines.texts])
+        texts = json.dumps([text[f"{kind}Python"] for text in lines.texts])
+        command = [sys.executable, "-c", program]
+        environment = {**os.environ, "UMG_API_KEY": KEY}
         subprocess.run(
-            [sys.executable, "-c", program], input=texts, cwd=lines.folder, capture_output=True, check=True, text=True
+            command, input=texts, cwd=lines.folder, env=environment, capture_output=True, check=True, text=True
         )
 
     assert await lines.arrived(run) == MODELS
 
 
-async def test_the_javascript_lines_call_the_model_that_they_show(lines: Lines, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+async def test_the_typescript_lines_call_the_model_that_they_show(lines: Lines, tmp_path: Path, kind: str) -> None:
+    """They have no types, so that Node runs them."""
     node: Node = await asyncio.to_thread(installed)
     (tmp_path / "node_modules").symlink_to(node.root / "node_modules")
     names = [f"{number}.mjs" for number in range(len(MODELS))]
     for name, text in zip(names, lines.texts, strict=True):
-        (tmp_path / name).write_text(text["JavaScript, openai"])
+        (tmp_path / name).write_text(text[f"{kind}TypeScript"])
     (tmp_path / "all.mjs").write_text("".join(f"await import('./{name}');\n" for name in names))
 
     def run() -> None:
-        subprocess.run([NODE, tmp_path / "all.mjs"], cwd=lines.folder, capture_output=True, check=True)
+        environment = {**os.environ, "UMG_API_KEY": KEY}
+        subprocess.run([NODE, tmp_path / "all.mjs"], cwd=lines.folder, env=environment, capture_output=True, check=True)
 
     assert await lines.arrived(run) == MODELS
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_the_line_of_grpc_has_the_key_the_address_and_the_request(
+    lines: Lines, shell: str, tmp_path: Path
+) -> None:
+    grpcurl = tmp_path / "grpcurl"  # prints its arguments
+    grpcurl.write_text(f"#!{sys.executable}\nimport json, sys\nprint(json.dumps(sys.argv[1:]))\n")
+    grpcurl.chmod(0o755)
+    found = list[list[str]]()
+
+    def run() -> None:
+        path = f"{tmp_path}:{os.environ['PATH']}"
+        for text in lines.texts:
+            found.append(json.loads(run_in(shell, text["gRPC"], lines.folder, PATH=path, UMG_ADDRESS="a:1")))
+
+    await lines.arrived(run)
+    assert [json.loads(arguments.pop(4))["request"]["model"] for arguments in found] == MODELS
+    method = "umg.v1.GenerationService/StreamGenerate"
+    assert found == [["-plaintext", "-H", f"authorization: Bearer {KEY}", "-d", "a:1", method] for _ in MODELS]
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -235,7 +274,15 @@ async def test_no_line_has_a_character_that_a_terminal_obeys(lines: Lines) -> No
 async def test_no_shell_of_windows_finds_the_end_of_a_quote_or_an_operator(lines: Lines) -> None:
     """Quotes of PowerShell are also typographic ones; cmd has double quotes only, and runs nothing inside of them."""
     for text, model in zip(lines.texts, MODELS, strict=True):
-        for line in (text["curl"], text["post"], text["Claude Code"], shell_word(model), shell_json(model)):
+        for line in (
+            text["curl"],
+            text["contract curl"],
+            text["post"],
+            text["gRPC"],
+            text["Claude Code"],
+            shell_word(model),
+            shell_json(model),
+        ):
             assert not re.search("[\u2018-\u201f\uff07\uff02]", line), ascii(line)
             inside = re.sub(r"'[^']*'", lambda found: f"'{'_' * len(found[0])}'", line)
             assert "touch" not in inside, line
