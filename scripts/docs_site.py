@@ -42,12 +42,13 @@ PICTURED = "docs/pages.md"
 SCREENSHOTS = "docs/screenshots"
 """Folder of the pictures that the tests in a browser write, and git ignores."""
 PICTURES: Mapping[str, str] = {
-    "home": "The home page: a response that appeared while the model made it",
-    "home-dark": "The home page in dark colours",
-    "media": "An image and a video in the conversation",
+    "playground-chat": "The playground: a conversation",
+    "playground-chat-dark": "The playground in dark colours",
+    "playground-edit": "An image that was edited with a mask",
+    "playground-video": "Video tasks",
+    "playground-phone": "The playground on a phone",
     "docs": "The API reference: an operation",
     "docs-dark": "The API reference in dark colours",
-    "phone-home": "The home page on a phone",
     "phone-docs": "The API reference on a phone",
 }
 """Name of a picture -> its caption."""
