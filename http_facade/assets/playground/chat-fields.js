@@ -33,14 +33,16 @@ export function chatFields(model) {
     { path: "maxOutputTokens", label: text("field.max_output_tokens"), type: "integer", min: 1, ...usual(limit && grouped(limit)) },
     { path: "temperature", label: text("field.temperature"), type: "number", min: 0, max: sampling.maxTemperature ?? 2, ...usual(sampling.temperature) },
     ...reasoning,
-    { path: "topP", label: text("field.top_p"), type: "number", min: 0, max: 1, ...usual(sampling.topP) },
-    { path: "topK", label: text("field.top_k"), type: "number", min: 0, ...usual(sampling.topK) },
-    { path: "stopSequences", label: text("field.stop"), type: "lines" },
-    { path: "seed", label: text("field.seed"), type: "integer" },
-    { path: "presencePenalty", label: text("field.presence_penalty"), type: "number", min: -2, max: 2 },
-    { path: "frequencyPenalty", label: text("field.frequency_penalty"), type: "number", min: -2, max: 2 },
-    ...(!model || model.capabilities?.search ? [/** @type {Field} */ ({ path: "search.mode", label: text("field.search"), type: "choice", values: ["SEARCH_MODE_ON", "SEARCH_MODE_AUTO", "SEARCH_MODE_OFF"], prefix: "SEARCH_MODE_" })] : []),
-    ...(!model || model.capabilities?.structuredOutput ? [/** @type {Field} */ ({ path: "responseFormat.jsonSchema.schemaJson", label: text("field.schema"), type: "json" })] : []),
+    .../** @type {Field[]} */ ([
+      { path: "topP", label: text("field.top_p"), type: "number", min: 0, max: 1, ...usual(sampling.topP) },
+      { path: "topK", label: text("field.top_k"), type: "number", min: 0, ...usual(sampling.topK) },
+      { path: "stopSequences", label: text("field.stop"), type: "lines" },
+      { path: "seed", label: text("field.seed"), type: "integer" },
+      { path: "presencePenalty", label: text("field.presence_penalty"), type: "number", min: -2, max: 2 },
+      { path: "frequencyPenalty", label: text("field.frequency_penalty"), type: "number", min: -2, max: 2 },
+      ...(!model || model.capabilities?.search ? [/** @type {Field} */ ({ path: "search.mode", label: text("field.search"), type: "choice", values: ["SEARCH_MODE_ON", "SEARCH_MODE_AUTO", "SEARCH_MODE_OFF"], prefix: "SEARCH_MODE_" })] : []),
+      ...(!model || model.capabilities?.structuredOutput ? [/** @type {Field} */ ({ path: "responseFormat.jsonSchema.schemaJson", label: text("field.schema"), type: "json" })] : []),
+    ]).map((row) => ({ ...row, isRare: true })),
   ];
 }
 

@@ -13,14 +13,15 @@ export class CodePanel {
     this._code = element("code");
     this._note = element("p", { class: "faint" });
     this._block = element("pre", { tabindex: "0", "aria-label": text("code") }, this._code);
-    place.append(this._languages, this._block, copyButton(text("action.copy_code"), () => this._code.textContent ?? "", this._code), this._note);
+    this._copy = copyButton(text("action.copy_code"), () => this._code.textContent ?? "", this._code);
+    place.append(this._languages, this._block, this._copy, this._note);
     this.show(null);
   }
 
   focus() {
     const details = this._block.closest("details");
     if (details) details.open = true;
-    this._block.focus();
+    (this._block.hidden ? details?.querySelector("summary") : this._block)?.focus();
   }
 
   /** @param {import("./contract.js").Call | null} call */
@@ -28,9 +29,10 @@ export class CodePanel {
     this._call = call;
     const made = call ? snippets(location.origin, call) : [];
     const shown = made.find(({ title }) => title === this._language) ?? made[0];
-    this._code.textContent = shown?.code ?? text("code.empty");
+    this._code.textContent = shown?.code ?? "";
+    this._block.hidden = this._copy.hidden = !shown;
     const notes = [text("code.note"), ...(shown?.isGrpc ? [text("code.note.grpc")] : []), ...(shown?.code.includes("BASE64_OF_") ? [text("code.note.files")] : [])];
-    this._note.textContent = shown ? notes.join(" ") : "";
+    this._note.textContent = shown ? notes.join(" ") : text("code.empty");
     if (this._languages.children.length !== made.length) this._languages.replaceChildren(...made.map(({ title }) => this._button(title)));
     for (const button of this._languages.children) button.setAttribute("aria-pressed", String(button.textContent === shown?.title));
   }

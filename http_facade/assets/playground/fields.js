@@ -16,6 +16,7 @@ import { text } from "./strings.js";
  * @property {string} [prefix] beginning of the choices that is not shown, of the values of an enum
  * @property {string} [placeholder]
  * @property {string} [note]
+ * @property {boolean} [isRare] whether the field is folded, since few calls set it
  */
 
 /** @typedef {Record<string, string>} Values path of a field -> what its input has */
@@ -35,8 +36,11 @@ export class FieldsForm {
   /** @param {Field[]} rows */
   show(rows) {
     this._rows = rows;
-    const shown = rows.map((row) => this._field(row));
-    this.element.replaceChildren(...(shown.length ? shown : [element("p", { class: "faint" }, text("settings.none"))]));
+    const [usual, rare] = [rows.filter(({ isRare }) => !isRare), rows.filter(({ isRare }) => isRare)];
+    this.element.replaceChildren(...(rows.length ? usual.map((row) => this._field(row)) : [element("p", { class: "faint" }, text("settings.none"))]));
+    if (!rare.length) return;
+    const isOpen = rare.some(({ path }) => this.values[path]);
+    this.element.append(element("details", { open: isOpen }, element("summary", {}, text("settings.more")), ...rare.map((row) => this._field(row))));
   }
 
   /**

@@ -3,6 +3,7 @@
 import { element } from "../elements.js";
 import { CallView } from "./call-view.js";
 import { GENERATE_IMAGE, without } from "./contract.js";
+import { webLink } from "./links.js";
 import { objectUrl, pictureType } from "./media.js";
 import { imageFields, imageRules } from "./media-forms.js";
 import { text } from "./strings.js";
@@ -59,7 +60,7 @@ export class ImageView extends CallView {
    * @param {number} place
    */
   picture({ data, url, mimeType, width, height, revisedPrompt }, place) {
-    if (!data) return element("p", {}, element("a", { href: url?.startsWith("http") ? url : "#", target: "_blank", rel: "noopener noreferrer" }, text("chat.foreign_image", { name: "" })));
+    if (!data) return element("p", {}, webLink(url ?? "", [text("chat.foreign_image", { name: url ?? "" })]));
     const type = mimeType || pictureType(data);
     const file = { name: `image-${place + 1}.${EXTENSIONS[type] ?? "png"}`, mimeType: type, data };
     const address = objectUrl(data, type);

@@ -2,6 +2,7 @@
 
 import { Lexer } from "../vendor/marked.js";
 import { copyButton, element } from "../elements.js";
+import { webLink } from "./links.js";
 import { text } from "./strings.js";
 
 /** @typedef {import("../vendor/marked.js").Token} Token */
@@ -31,7 +32,7 @@ const ELEMENTS = {
   em: (token, depth) => [element("em", {}, ...inner(token, depth))],
   del: (token, depth) => [element("del", {}, ...inner(token, depth))],
   codespan: (token) => [element("code", {}, token["text"])],
-  link: (token, depth) => [link(token["href"], inner(token, depth))],
+  link: (token, depth) => [webLink(characters(token["href"]), inner(token, depth))],
   image: (token) => [image(token["href"], token["text"])],
 };
 
@@ -98,29 +99,12 @@ function table(token, depth) {
 }
 
 /**
- * Return a link to an address of the web; its text for any other address.
- * @param {string} href
- * @param {(Node | string)[]} children
- */
-function link(href, children) {
-  const address = webAddress(characters(href));
-  if (!address) return element("span", {}, ...children);
-  return element("a", { href: address, target: "_blank", rel: "noopener noreferrer" }, ...children);
-}
-
-/**
  * Return a link to a picture: the page loads nothing from other hosts.
  * @param {string} href
  * @param {string} name
  */
 function image(href, name) {
-  return link(href, [text("chat.foreign_image", { name: name || href.slice(0, 80) })]);
-}
-
-/** @param {string} href */
-function webAddress(href) {
-  const parsed = URL.canParse(href) ? new URL(href) : null;
-  return parsed && /^https?:$/.test(parsed.protocol) ? parsed.href : "";
+  return webLink(characters(href), [text("chat.foreign_image", { name: name || href.slice(0, 80) })]);
 }
 
 /** Text of a response that grows: the blocks that are complete stay, and only the last one is read again. */

@@ -3,6 +3,7 @@
 import { element } from "../elements.js";
 import { base64Of } from "./response-parts.js";
 import { bytesOf } from "./connect.js";
+import { webLink } from "./links.js";
 import { text } from "./strings.js";
 
 /** @typedef {{name: string, mimeType: string, data: string}} Attachment content in base64 */
@@ -62,7 +63,7 @@ export function objectUrl(data, type) {
  * @param {NonNullable<Part["media"]>} media
  */
 export function mediaView({ kind, data, uri, mimeType, filename, transcript }) {
-  if (!data) return uri ? element("a", { href: uri.startsWith("http") ? uri : "#", target: "_blank", rel: "noopener noreferrer" }, text("chat.foreign_image", { name: uri.slice(0, 80) })) : element("span", {}, filename ?? "");
+  if (!data) return webLink(uri ?? "", [uri ? text("chat.foreign_image", { name: uri.slice(0, 80) }) : filename ?? ""]);
   const name = filename || text("chat.image_of");
   if (kind === "MEDIA_KIND_IMAGE") return element("img", { src: objectUrl(data, mimeType || pictureType(data)), alt: name });
   if (kind === "MEDIA_KIND_AUDIO") {

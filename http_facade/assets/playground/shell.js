@@ -105,7 +105,9 @@ export class Shell {
     this._view?.stop();
     this._view?.close?.();
     this._kind = kind;
-    const made = new (await KINDS[kind].load())(this);
+    const kindView = await KINDS[kind].load();
+    if (this._kind !== kind) return; // another kind was chosen meanwhile
+    const made = new kindView(this);
     this._view = made;
     byId("view").replaceChildren(made.element);
     byId("settings").replaceChildren(made.settings);

@@ -119,6 +119,7 @@ export const TEXTS = {
   "story.later": "The gateway writes the record of a call two seconds after its end.",
 
   "settings": "Settings",
+  "settings.more": "More settings",
   "settings.none": "This model has no further settings here.",
   "settings.unset": "as the model decides",
   "settings.default": "default {value}",

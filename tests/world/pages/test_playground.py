@@ -134,7 +134,7 @@ async def test_tools_are_called_and_their_results_are_sent(site: Site) -> None:
     await site.begin()
     with no_complaint(site.page):
         await site.choose(CHAT)
-        await site.page.evaluate("document.querySelector('#settings details').open = true")
+        await site.page.evaluate("document.querySelector('#settings > div > details').open = true")
         await site.press_button("Add tool")
         await site.fill("fieldset input", "weather_of_city")
         await site.send(CHAT, "call weather_of_city")
