@@ -40,13 +40,12 @@ export function connect(address: string, key: string, options: Options = {}) {
   return {
     accounts: service(AccountService), admin: service(AdminService),
     alerts: service(AlertService), audit: service(AuditService),
-    channels: service(ChannelService),
     users: service(UserService), embeddings: service(EmbeddingService),
     files: service(FileService), generation: service(GenerationService),
     images: service(ImageService), models: service(ModelService),
     moderations: service(ModerationService), rerank: service(RerankService),
     speech: service(SpeechService), transcriptions: service(TranscriptionService),
-    videos: service(VideoService),
+    videos: service(VideoService), channels: service(ChannelService),
     close,
   };
 }
