@@ -15,6 +15,8 @@ from umg_grpc.store.usage_totals import MINUTE_MICROS
 HOUR_MICROS = 60 * MINUTE_MICROS
 MAX_RECORDS = 5000
 """Most records of calls with failed attempts that are read, the newest first."""
+SCANNED_RECORDS = 200_000
+"""Most records of the hour among which they are looked for, the newest ones."""
 OTHER_KIND = "other"
 """Kind of a failed attempt without a kind."""
 _MINUTES = next(
@@ -51,15 +53,16 @@ class ChannelActivityReader:
         sums = (_MINUTES.channel, _sum(_MINUTES.requests), _sum(_MINUTES.failed))
         minutes = select(*sums).where(_MINUTES.start_micros >= since, _MINUTES.channel != "").group_by(_MINUTES.channel)
         row = UsageRow
-        failed = (
-            select(row.start_micros, row.details)
-            .where(row.start_micros >= since, (row.status != "OK") | (row.attempts > 1), row.details.is_not(None))
-            .order_by(row.start_micros.desc())
-            .limit(MAX_RECORDS)
-        )
+        columns = (row.start_micros, row.status, row.attempts, row.details)
+        newest = select(*columns).where(row.start_micros >= since).order_by(row.start_micros.desc())
+        read = newest.limit(SCANNED_RECORDS).subquery().c
+        is_failed = ((read.status != "OK") | (read.attempts > 1)) & read.details.is_not(None)
+        failed = select(read.start_micros, read.details).where(is_failed).order_by(read.start_micros.desc())
         async with self._store.read() as session:
             calls = {channel: (int(calls), int(failed)) for channel, calls, failed in await session.execute(minutes)}
-            failures = _failures((start, details) for start, details in await session.execute(failed))
+            failures = _failures(
+                (start, details) for start, details in await session.execute(failed.limit(MAX_RECORDS))
+            )
         return {
             channel: CalledChannel(*calls.get(channel, (0, 0)), failures.get(channel, {}))
             for channel in calls.keys() | failures.keys()
