@@ -178,7 +178,15 @@ PANELS = [
             ("sum by (channel) (umg_channel_queue)", "{{channel}} waiting"),
         ),
     ),
-    Panel("Channels", "Paused keys", "short", (("max by (channel) (umg_channel_keys_resting)", "{{channel}}"),)),
+    Panel(
+        "Channels",
+        "Paused keys and disabled channels",
+        "short",
+        (
+            ("max by (channel) (umg_channel_keys_resting)", "{{channel}}"),
+            ("max by (channel) (umg_channel_disabled)", "{{channel}} disabled"),
+        ),
+    ),
     Panel(
         "Channels",
         "Reads of a cloud's credentials",

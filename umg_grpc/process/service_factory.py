@@ -196,7 +196,7 @@ class Service:
         self._dependencies = process.dependencies
         self._usage = process.usage
         self.metrics.watch(CONFIG_INFO, lambda: {(self._config_hash,): 1})
-        watch_channels(self.metrics, shared, channels)
+        watch_channels(self.metrics, shared, channels, self.overrides)
         watch_stores(process, store, authenticator, memory)
 
     def register(self, server: grpc.aio.Server) -> None:

@@ -6,10 +6,12 @@ from umg_grpc.access.authentication import Authenticator
 from umg_grpc.access.usage_record_writer import UsageLog
 from umg_grpc.process.component_factory import DATABASE_NAME, REDIS_NAME, ProcessContext
 from umg_grpc.service.caching.response_cache import ResponseCache
+from umg_grpc.service.channels.current_overrides import CurrentOverrides
 from umg_grpc.service.conversations.message_threads import Threads
 from umg_grpc.service.conversations.reasoning_store import ReasoningStore
 from umg_grpc.service.conversations.stored_responses import Conversations
 from umg_grpc.service.metric_gauges import (
+    CHANNEL_DISABLED,
     CHANNEL_PAUSED_KEYS,
     CHANNEL_QUEUE,
     CLOCK_SKEW,
@@ -27,9 +29,10 @@ from umg_grpc.store import Store
 from umg_grpc.store.availability_checks import Availability
 
 
-def watch_channels(metrics: Metrics, shared: Resilience, channels: Channels) -> None:
+def watch_channels(metrics: Metrics, shared: Resilience, channels: Channels, overrides: CurrentOverrides) -> None:
     """Register the gauges of channels, their queues and their keys."""
-    metrics.watch_channels(shared.health.snapshot)
+    metrics.watch_channels(shared.health.snapshot, overrides.is_disabled)
+    metrics.watch(CHANNEL_DISABLED, lambda: {(name,): 1.0 for name in overrides.disabled})
     metrics.watch(CHANNEL_QUEUE, lambda: {(name,): limiter.waiting for name, limiter in shared.limiters.items()})
     metrics.watch(CHANNEL_PAUSED_KEYS, lambda: {(name,): count() for name, count in channels.suspended_keys.items()})
 

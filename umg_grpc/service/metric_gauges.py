@@ -23,6 +23,9 @@ CHANNEL_PAUSE = Level(
 )
 CHANNEL_CALLS = Level("umg_channel_calls", "Attempts in flight.", ("channel",))
 CHANNEL_QUEUE = Level("umg_channel_queue", "Calls that wait for a place at the channel.", ("channel",))
+CHANNEL_DISABLED = Level(
+    "umg_channel_disabled", "1 for a channel that an administrator has disabled.", ("channel",), "livemax"
+)
 CHANNEL_PAUSED_KEYS = Level("umg_channel_keys_resting", "Keys that are paused.", ("channel",), "livemax")
 CALLS_IN_FLIGHT = Level("umg_gate_calls", "Calls in flight.")
 CALLS_QUEUED = Level("umg_gate_queue", "Calls that wait for a place in the process.")

@@ -6,7 +6,7 @@ import platform
 import time
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import TypeAlias
@@ -238,10 +238,18 @@ class Metrics:
         if self._shared:  # another worker may read the gauge before its first refresh
             self._gauges[level].refresh()
 
-    def watch_channels(self, snapshot: Callable[[], Iterable[BreakerState]]) -> None:
-        """Register the gauges of circuit breakers. `snapshot`: returns their states, when the metrics are read."""
-        self.watch(CHANNEL_STATE, lambda: self._max_by_label({s[:2]: s.state for s in snapshot()}))
-        self.watch(CHANNEL_PAUSE, lambda: self._max_by_label({s[:2]: s.rest for s in snapshot()}))
+    def watch_channels(
+        self, snapshot: Callable[[], Iterable[BreakerState]], is_disabled: Callable[[str], bool] = lambda _: False
+    ) -> None:
+        """Register the gauges of circuit breakers. `snapshot`: returns their states, when the metrics are read;
+        `is_disabled`: returns whether a channel is disabled, whose breaker has no state: without calls it stays open.
+        """
+
+        def enabled() -> Iterator[BreakerState]:
+            return (each for each in snapshot() if not is_disabled(each.channel))
+
+        self.watch(CHANNEL_STATE, lambda: self._max_by_label({s[:2]: s.state for s in enabled()}))
+        self.watch(CHANNEL_PAUSE, lambda: self._max_by_label({s[:2]: s.rest for s in enabled()}))
         self.watch(CHANNEL_CALLS, lambda: _calls(snapshot()))
 
     def start(self) -> None:

@@ -294,6 +294,9 @@ async def test_a_disabled_channel_is_no_outage(tmp_path: Path) -> None:
         assert (await change(gateway, session, "a", settings={"disabled": True}))[0] == 200
         await gateway.service.alerts.outages.report()
         assert await facts.outages() == []
+        lines = gateway.service.metrics.exposition().decode().splitlines()
+        assert 'umg_channel_disabled{channel="a"} 1.0' in lines
+        assert not any(line.startswith('umg_channel_state{channel="a"') for line in lines)
 
 
 async def test_changes_and_refusals_are_audited_and_listed(tmp_path: Path) -> None:

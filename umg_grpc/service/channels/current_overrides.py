@@ -31,6 +31,11 @@ class CurrentOverrides:
         self._loading = asyncio.Lock()
         self._loader: Background | None = None
 
+    @property
+    def disabled(self) -> list[str]:
+        """Names of the disabled channels."""
+        return [channel for channel, setting in self.overrides if setting == DISABLED_SETTING]
+
     def is_disabled(self, channel: str) -> bool:
         """Return whether a channel is disabled."""
         return (channel, DISABLED_SETTING) in self.overrides
