@@ -12,12 +12,14 @@ from sqlalchemy import BigInteger, Column, ColumnElement, Executable, Select, ca
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
+from umg_grpc.base.shown_urls import shown_url
 from umg_grpc.store.alert_tables import ChannelOutageRow
-from umg_grpc.store.callback_outbox import receiver_of
+from umg_grpc.store.callback_outbox import is_in_state, receiver_of
 from umg_grpc.store.database import Store, repeated
 from umg_grpc.store.database_time import Clock
 from umg_grpc.store.table_definitions import TaskCallback
 from umg_grpc.store.usage_tables import HOUR_BUCKET, MINUTE_BUCKET, OF_CHANNEL, TOTAL_TABLES
+from umg_grpc.v1 import pb
 
 MINUTE_SECONDS, HOUR_SECONDS, WEEK_HOURS = 60, 3600, 168
 SILENT_SECONDS = 300
@@ -135,9 +137,9 @@ class AlertFacts:
     @repeated
     async def given_up_callbacks(self) -> Counter[str]:
         """Return the number of notifications about video tasks that were given up, by the server of their callers."""
-        query = select(TaskCallback.url).where(TaskCallback.next_attempt_micros.is_(None)).limit(MAX_GIVEN_UP)
+        query = select(TaskCallback.url).where(is_in_state(pb.TASK_CALLBACK_STATE_GIVEN_UP)).limit(MAX_GIVEN_UP)
         async with self._store.read() as session:
-            return Counter(receiver_of(url) for url in await session.scalars(query))
+            return Counter(receiver_of(shown_url(url)) for url in await session.scalars(query))
 
     @repeated
     async def outages(self) -> Sequence[ChannelOutage]:

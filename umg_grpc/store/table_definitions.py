@@ -325,6 +325,7 @@ class MediaTask(Base):
     __tablename__ = "media_tasks"
     __table_args__ = (
         Index("ix_media_tasks_open", "channel", "next_poll_micros", info=only_where(_OPEN)),
+        Index("ix_media_tasks_create_micros", "create_micros", "task_id"),
         Index("ix_media_tasks_owner", "owner", "create_micros", "task_id"),
         Index("ix_media_tasks_owner_body_hash", "owner", "body_hash"),
         Index("ix_media_tasks_expire_micros", "expire_micros"),
@@ -411,12 +412,15 @@ class MediaTask(Base):
 
 
 class TaskCallback(Base):
-    """Table of undelivered notifications to callers, one for each change of the state of a video task."""
+    """Table of notifications to callers, one for each change of the state of a video task. It is deleted with the task,
+    so that a delivered one can be delivered again.
+    """
 
     __tablename__ = "task_callbacks"
     __table_args__ = (
         Index("ix_task_callbacks_next_attempt_micros", "next_attempt_micros"),
         Index("ix_task_callbacks_task_id", "task_id"),
+        Index("ix_task_callbacks_undelivered", "create_micros", info=only_where("deliver_micros IS NULL")),
     )
 
     callback_id: Mapped[str] = mapped_column(String(40), primary_key=True)
@@ -429,4 +433,14 @@ class TaskCallback(Base):
     next_attempt_micros: Mapped[int | None] = mapped_column(BigInteger)
     """Time of the next attempt or, while a process has a lease, end of the lease; None after the last attempt."""
     create_micros: Mapped[int] = mapped_column(BigInteger)
+    state: Mapped[int] = mapped_column(Integer, server_default=text("0"))
+    """State of the task that it reports: number of `umg.v1.VideoTaskState`; 0 for one of earlier versions."""
+    attempt_micros: Mapped[int | None] = mapped_column(BigInteger)
+    """End of the last attempt; None before it."""
+    deliver_micros: Mapped[int | None] = mapped_column(BigInteger)
+    """Time at which the receiver accepted it; None before."""
+    status: Mapped[int | None] = mapped_column(Integer)
+    """HTTP status of the response to the last attempt; None without one."""
+    error: Mapped[str | None] = mapped_column(Text)
+    """Reason why the last attempt failed; None if it did not."""
     body: Mapped[bytes] = mapped_column(LargeBinary, sort_order=1)

@@ -116,7 +116,7 @@ async def dead_letter(scene: Scene) -> None:
         callback_id="msg_1",
         task_id="task_1",
         owner="key_1",
-        url="https://caller.example/hook?secret=1",
+        url="https://user:password@caller.example/hook?secret=1",
         attempts=10,
         lease_owner="",
         next_attempt_micros=None,

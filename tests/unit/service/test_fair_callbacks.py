@@ -123,6 +123,15 @@ def test_a_pause_grows_with_each_failure_and_ends_with_a_response() -> None:
     assert receivers.excluded.receivers == []
 
 
+def test_a_resumed_receiver_is_called_at_once() -> None:
+    receivers = Receivers(lambda: 0.0)
+    one = sent("a", "https://x/1")
+    receivers.begin(one)
+    receivers.end(one, answered=False)
+    receivers.resume("https://x/another?path")
+    assert receivers.excluded.receivers == []
+
+
 def test_calls_that_fail_together_count_as_one_failure() -> None:
     time = 0.0
     receivers = Receivers(lambda: time)

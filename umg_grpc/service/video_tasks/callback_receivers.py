@@ -56,6 +56,10 @@ class Receivers:
             seconds = min(FIRST_PAUSE_SECONDS * 2.0 ** min(failures, 16), MAX_PAUSE_SECONDS)
             self._pauses[receiver] = _Pause(failures + 1, now + seconds)
 
+    def resume(self, url: str) -> None:
+        """End the pause of the receiver of a URL."""
+        self._pauses.pop(receiver_of(url), None)
+
     @property
     def excluded(self) -> Excluded:
         """Owners (API keys) and receivers that get no further notifications now."""

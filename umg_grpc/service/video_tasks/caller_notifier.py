@@ -13,7 +13,7 @@ from structlog.typing import FilteringBoundLogger
 from umg_grpc.base.errors import UmgError
 from umg_grpc.service.video_tasks.callback_receivers import RECEIVER_SHARE, Receivers
 from umg_grpc.service.video_tasks.shared_task_objects import TaskContext
-from umg_grpc.store.callback_outbox import OutgoingCallback
+from umg_grpc.store.callback_outbox import AttemptResult, OutgoingCallback
 from umg_grpc.store.repeated_background_tasks import Background, reason_of
 from umg_grpc.upstream.caller_url_fetch import Fetcher
 
@@ -48,10 +48,12 @@ class Notifier:
         """Start to search for due notifications and to send them."""
         self._background = Background("notifying callers of video tasks", self._step, every=TICK_SECONDS)
         self._tasks.wake_notifier = self._background.wake
+        self._tasks.resume_receiver = self._receivers.resume
 
     async def aclose(self) -> None:
         """Stop sending. A notification whose result is unknown may be sent again by another process."""
         self._tasks.wake_notifier = lambda: None
+        self._tasks.resume_receiver = lambda _: None
         if self._background is not None:
             await self._background.aclose(CLOSE_SECONDS)
         if self._sending:
@@ -83,31 +85,33 @@ class Notifier:
             self._background.wake()
 
     async def _send(self, sent: OutgoingCallback) -> None:
-        status: int | None = None
+        result = AttemptResult(None)
         try:
-            status, problem = await self._post(sent)
-            await self._record(sent, problem, is_final=status == GONE_STATUS)
+            result = await self._post(sent)
+            await self._record(sent, result)
         except (SQLAlchemyError, OSError) as error:  # the lease of the notification ends, and it is sent again
             logger.warning("the result of a notification is not recorded", task=sent.task_id, reason=reason_of(error))
         finally:
-            self._receivers.end(sent, answered=status is not None)
+            self._receivers.end(sent, answered=result.status is not None)
+            self._tasks.attempted(sent.task_id)
 
-    async def _record(self, sent: OutgoingCallback, problem: str, *, is_final: bool) -> None:
+    async def _record(self, sent: OutgoingCallback, result: AttemptResult) -> None:
         """Record the result of an attempt: the notification is delivered, will be repeated, or is given up."""
+        problem = result.problem
         if not problem:
             self._tasks.metrics.called_back("out", "delivered")
-            await self._tasks.callbacks.delivered(sent.callback_id)
-        elif is_final or sent.attempts >= len(RETRY_PAUSES):
+            await self._tasks.callbacks.delivered(sent, result)
+        elif result.status == GONE_STATUS or sent.attempts >= len(RETRY_PAUSES):
             self._tasks.metrics.called_back("out", "given_up")
             logger.warning("a notification was given up", task=sent.task_id, attempts=sent.attempts + 1, reason=problem)
-            await self._tasks.callbacks.give_up(sent, problem)
+            await self._tasks.callbacks.give_up(sent, result)
         else:
             self._tasks.metrics.called_back("out", "failed")
             pause = RETRY_PAUSES[sent.attempts] * random.uniform(0.8, 1.2)  # noqa: S311  not for security
-            await self._tasks.callbacks.retry(sent, pause)
+            await self._tasks.callbacks.retry(sent, result, pause)
 
-    async def _post(self, sent: OutgoingCallback) -> tuple[int | None, str]:
-        """Send a notification to its receiver. Return the HTTP status (None without a response) and a problem."""
+    async def _post(self, sent: OutgoingCallback) -> AttemptResult:
+        """Send a notification to its receiver, and return the result."""
         seconds = self._tasks.now() // 10**6
         headers = {
             "content-type": "application/json",
@@ -119,7 +123,7 @@ class Notifier:
                 sent.url, field="callback_url", body=sent.body, headers=headers, seconds=POST_SECONDS
             )
         except UmgError as error:
-            return None, error.message
+            return AttemptResult(None, error.message)
         if 200 <= response.status < 300:
-            return response.status, ""
-        return response.status, f"the receiver answered with status {response.status}"
+            return AttemptResult(response.status)
+        return AttemptResult(response.status, f"the receiver answered with status {response.status}")

@@ -53,6 +53,7 @@ class TaskContext:
         self._watchers: defaultdict[str, set[asyncio.Event]] = defaultdict(set)
         self.wake_poller: Callable[[], None] = lambda: None
         self.wake_notifier: Callable[[], None] = lambda: None
+        self.resume_receiver: Callable[[str], None] = lambda _: None
 
     def now(self) -> int:
         """Return the current time of the database in microseconds since 1970 in UTC."""
@@ -88,10 +89,19 @@ class TaskContext:
 
     def changed(self, row: MediaTask) -> None:
         """Signal a change of a task: it wakes the callers that watch the task, and the delivery to its receiver."""
-        for event in self._watchers.get(row.task_id, ()):
-            event.set()
+        self.attempted(row.task_id)
         if row.callback_url is not None:
             self.wake_notifier()
+
+    def attempted(self, task_id: str) -> None:
+        """Signal an attempt to deliver a notification of a task to the callers that watch the task."""
+        for event in self._watchers.get(task_id, ()):
+            event.set()
+
+    def redeliver(self, url: str) -> None:
+        """Signal notifications that were made due: their receiver is called at once, even if it did not answer."""
+        self.resume_receiver(url)
+        self.wake_notifier()
 
     @contextmanager
     def watching(self, task_id: str) -> Iterator[asyncio.Event]:
@@ -119,5 +129,6 @@ class TaskContext:
             lease_owner="",
             next_attempt_micros=now,
             create_micros=now,
+            state=row.state,
             body=entry.encode_task(self.view.task(row)),
         )
