@@ -69,6 +69,9 @@ class Shape(Enum):
     GET_USER = auto()
     UPDATE_USER = auto()
     LIST_AUDIT_EVENTS = auto()
+    LIST_TASKS = auto()
+    GET_TASK = auto()
+    REDELIVER_CALLBACK = auto()
     GET_FILE = auto()
     CALL_METHOD = auto()  # takes a message of the schema by the Connect protocol, answers with one or a stream
     ALIVE = auto()
@@ -292,6 +295,9 @@ ROUTE_TABLE = (
             ("GET", "users/{user_id}", Shape.GET_USER),
             ("PATCH", "users/{user_id}", Shape.UPDATE_USER),
             ("GET", "audit", Shape.LIST_AUDIT_EVENTS),
+            ("GET", "tasks", Shape.LIST_TASKS),
+            ("GET", "tasks/{task_id}", Shape.GET_TASK),
+            ("POST", "tasks/{task_id}/redeliver", Shape.REDELIVER_CALLBACK),
         )
     ),
     *METHOD_ROUTES,

@@ -34,6 +34,7 @@ STUBS = {
     "ModerationService": "moderations",
     "RerankService": "rerank",
     "SpeechService": "speech",
+    "TaskService": "tasks",
     "TranscriptionService": "transcriptions",
     "UserService": "users",
     "VideoService": "videos",

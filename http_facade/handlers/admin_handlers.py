@@ -1,4 +1,4 @@
-"""Handlers of the administration API over HTTP: keys, accounts, users, usage, records of requests, channels, alerts."""
+"""Handlers of the administration API over HTTP, one for each row of `admin_rpc_table.py`."""
 
 from collections.abc import Awaitable, Callable
 
@@ -18,7 +18,7 @@ from umg_grpc.wire.protobuf_json import from_query, to_json
 
 
 class AdminHandlers:
-    """Handlers of the administration API: keys, accounts, users, usage, records of requests, channels, and alerts."""
+    """Handlers of the administration API."""
 
     def __init__(self, face: str, channel: grpc.aio.Channel, settings: Settings) -> None:
         self._face = face
@@ -30,6 +30,7 @@ class AdminHandlers:
             "AccountService": rpc.AccountServiceStub(channel),
             "UserService": rpc.UserServiceStub(channel),
             "AuditService": rpc.AuditServiceStub(channel),
+            "TaskService": rpc.TaskServiceStub(channel),
         }
         self._bodies = BodyReader(face, (), channel, settings)
 

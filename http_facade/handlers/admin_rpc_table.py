@@ -88,5 +88,8 @@ ADMIN_METHODS: Mapping[Shape, AdminMethod] = MappingProxyType(
             "UpdateUser", pb.UpdateUserRequest, account_api_json.decode_update_user, "UserService"
         ),
         Shape.LIST_AUDIT_EVENTS: AdminMethod("ListAuditEvents", pb.ListAuditEventsRequest, None, "AuditService"),
+        Shape.LIST_TASKS: AdminMethod("ListTasks", pb.ListTasksRequest, None, "TaskService"),
+        Shape.GET_TASK: AdminMethod("GetTask", pb.GetTaskRequest, None, "TaskService"),
+        Shape.REDELIVER_CALLBACK: AdminMethod("RedeliverCallback", pb.RedeliverCallbackRequest, None, "TaskService"),
     }
 )

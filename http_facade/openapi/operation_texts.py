@@ -65,6 +65,9 @@ _ADMIN_SUMMARIES = {
     Shape.GET_USER: "Get a person or a service account",
     Shape.UPDATE_USER: "Change the name, the address or the roles of a user",
     Shape.LIST_AUDIT_EVENTS: "List the audit log",
+    Shape.LIST_TASKS: "List the video tasks of all keys",
+    Shape.GET_TASK: "Get a video task with its notifications",
+    Shape.REDELIVER_CALLBACK: "Deliver the notifications of a video task again",
 }
 DESCRIBED_OPERATIONS: Mapping[Shape, OperationDescription] = MappingProxyType(
     {

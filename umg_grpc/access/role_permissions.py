@@ -36,6 +36,7 @@ _READS: Mapping[Permission, Extent] = {
     pb.PERMISSION_USERS_READ: Extent.ALL,
     pb.PERMISSION_AUDIT_READ: Extent.ALL,
     pb.PERMISSION_ALERTS_READ: Extent.ALL,
+    pb.PERMISSION_TASKS_READ: Extent.ALL,
 }
 _EVERYTHING = dict.fromkeys(pb.Permission.values(), Extent.ALL)
 
@@ -51,6 +52,8 @@ ROLE_PERMISSIONS: Mapping[Role, Mapping[Permission, Extent]] = MappingProxyType(
             pb.PERMISSION_USAGE_READ: Extent.OWN,
             pb.PERMISSION_RECORDS_READ: Extent.OWN,
             pb.PERMISSION_ACCOUNTS_READ: Extent.ALL,
+            pb.PERMISSION_TASKS_READ: Extent.OWN,
+            pb.PERMISSION_TASKS_WRITE: Extent.OWN,
         },
         Role.VIEWER: {**_READS, pb.PERMISSION_USERS_READ: Extent.PART},
         Role.BILLING: {
@@ -70,6 +73,8 @@ HOLDER_PERMISSIONS: frozenset[Permission] = frozenset(
         pb.PERMISSION_KEYS_ROTATE,
         pb.PERMISSION_USAGE_READ,
         pb.PERMISSION_RECORDS_READ,
+        pb.PERMISSION_TASKS_READ,
+        pb.PERMISSION_TASKS_WRITE,
     }
 )
 """Permissions that every key has for itself."""

@@ -75,11 +75,13 @@ from umg_grpc.service.servicers.validated_administration import (
     ChannelServicer,
     UserServicer,
 )
+from umg_grpc.service.servicers.validated_tasks import TaskServicer
 from umg_grpc.service.servicers.videos import VideoServicer
 from umg_grpc.service.sign_on.people_sign_on import PeopleSignOn
 from umg_grpc.service.stored_model_lists import list_states
 from umg_grpc.service.telemetry.telemetry_interface import Telemetry
 from umg_grpc.service.unpriced_models import UnpricedModels
+from umg_grpc.service.video_tasks.callback_redelivery import CallbackRedelivery
 from umg_grpc.service.video_tasks.caller_task_changes import TaskChanges
 from umg_grpc.service.video_tasks.provider_notifications import ProviderNotifications
 from umg_grpc.service.video_tasks.result_download import TaskContent
@@ -191,6 +193,8 @@ class Service:
         self._audit = AuditServicer(store)
         self._files = FileServicer(process.links, process.blobs)
         self.tasks = _tasks(config, store, channels, process)
+        redelivery = CallbackRedelivery(store, self.tasks.context.watching, self.tasks.context.redeliver)
+        self._task_administration = TaskServicer(store, redelivery)
         self._submissions = Submissions(context, self.tasks.context, self.tasks.accepted)
         self._videos = _videos(context, self.tasks, self._submissions, process)
         self._dependencies = process.dependencies
@@ -212,6 +216,7 @@ class Service:
         rpc.add_AccountServiceServicer_to_server(self._accounts, server)
         rpc.add_UserServiceServicer_to_server(self._users, server)
         rpc.add_AuditServiceServicer_to_server(self._audit, server)
+        rpc.add_TaskServiceServicer_to_server(self._task_administration, server)
         rpc.add_FileServiceServicer_to_server(self._files, server)
         rpc.add_VideoServiceServicer_to_server(self._videos, server)
 

@@ -88,6 +88,7 @@ CALLS = (
     Call("/admin/v1/requests", method="get"),
     Call("/admin/v1/channels", method="get"),
     Call("/admin/v1/alerts", method="get"),
+    Call("/admin/v1/tasks", method="get"),
     Call("/admin/v1/projects", {"settings": {"name": "a project"}}),
     *(Call(f"/admin/v1/{path}", method="get") for path in ("organizations", "projects", "users", "audit")),
     Call("/umg.v1.GenerationService/Generate", _CANONICAL),
@@ -99,5 +100,6 @@ CALLS = (
     Call("/umg.v1.AccountService/ListAccounts", {}),
     Call("/umg.v1.UserService/ListUsers", {}),
     Call("/umg.v1.AuditService/ListAuditEvents", {}),
+    Call("/umg.v1.TaskService/ListTasks", {}),
     *(Call(path, method="get") for path in ("/", "/api/hello", "/healthz", "/readyz", "/metrics")),
 )

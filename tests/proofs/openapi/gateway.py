@@ -7,7 +7,15 @@ from umg_grpc.config.built_in_config import BUILT_IN
 _BUILT_IN = yaml.safe_load(BUILT_IN)
 _SANDBOX = next(row for row in _BUILT_IN["channels"] if row["protocols"] == ["sandbox"])
 _AWAY = {"kind": "slack", "url": "http://127.0.0.1:1/"}
-CONFIG = yaml.safe_dump({"channels": [_SANDBOX | {"pace": 0}], "alerts": {"receivers": {"ops": _AWAY}}})
+CALLER = "127.0.0.1:1"
+"""Address of a caller that gets notifications, at which nothing answers."""
+CONFIG = yaml.safe_dump(
+    {
+        "channels": [_SANDBOX | {"pace": 0}],
+        "alerts": {"receivers": {"ops": _AWAY}},
+        "egress": {"allow": [CALLER], "http": True},
+    }
+)
 
 MODELS = {
     "image": "famG-2.5-flash-image",

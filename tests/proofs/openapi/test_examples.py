@@ -16,7 +16,7 @@ import pytest
 import pytest_asyncio
 
 from http_facade.openapi.openapi_document import document
-from tests.proofs.openapi.gateway import CONFIG
+from tests.proofs.openapi.gateway import CALLER, CONFIG
 from tests.support.gateways import Running, running
 from umg_grpc.wire.core.audio_file_properties import wav_file
 
@@ -34,11 +34,15 @@ CREATORS = {
     "/vidE/v1/videos/image2video/": ("/vidE/v1/videos/image2video", "task_id"),
     "/vidE/tasks": ("/vidE/text-to-video/{model}", "data.0.id"),
     "/vidG/": ("/vidG/v2/video_generation", "task_id"),
+    "/admin/v1/tasks/": ("/v1/videos", "id"),
+    "/umg.v1.TaskService/": ("/v1/videos", "id"),
     "/umg.v1.VideoService/": ("/umg.v1.VideoService/CreateVideoTask", "task.taskId"),
 }
 """Beginning of a path -> the path of the example that makes its task, and the place of the id in its response."""
 FINISHED = ("content", "remix", "RemixVideoTask", "DownloadVideo")
 """Ends of paths that need a task that succeeded."""
+NOTIFIED = ("redeliver", "RedeliverCallback")
+"""Ends of paths that need a task with a notification."""
 
 NOT_YET = {"cancel": 400, "CancelStoredResponse": 400}
 """End of the path of an operation that is refused by every gateway of this version, as its description states -> status."""
@@ -207,7 +211,11 @@ async def words_of(client: aiohttp.ClientSession, example: Example, video: dict[
         await recorded(client, words["REQUEST_ID"])
     if example.path.endswith(FINISHED) or "FILE_TOKEN" in text:
         return words | video
-    if "TASK_ID" in text:
+    if example.path.endswith(NOTIFIED):
+        metadata = {"callback_url": f"http://{CALLER}/hook"}
+        words["TASK_ID"] = await create(client, "/v1/video/generations", "task_id", metadata=metadata)
+        await send(client, BY_PATH["/umg.v1.VideoService/WatchVideoTask"], words)
+    elif "TASK_ID" in text:
         path, place = next(row for start, row in CREATORS.items() if example.path.startswith(start))
         words["TASK_ID"] = await create(client, path, place)
     return words

@@ -86,6 +86,9 @@ SHAPES: Mapping[Shape, str] = {
     Shape.GET_USER: ADMIN_SCOPE,
     Shape.UPDATE_USER: ADMIN_SCOPE,
     Shape.LIST_AUDIT_EVENTS: ADMIN_SCOPE,
+    Shape.LIST_TASKS: ADMIN_SCOPE,
+    Shape.GET_TASK: ADMIN_SCOPE,
+    Shape.REDELIVER_CALLBACK: ADMIN_SCOPE,
 }
 """Scope that a key needs for the routes of a shape."""
 UNARY_SCOPES = {
@@ -117,14 +120,19 @@ SERVICES = {
     "umg.v1.AccountService": {ADMIN_SCOPE},
     "umg.v1.UserService": {ADMIN_SCOPE},
     "umg.v1.AuditService": {ADMIN_SCOPE},
+    "umg.v1.TaskService": {ADMIN_SCOPE},
 }
 """Scopes of which a key needs one for the methods of a service."""
-OWN = {"GetUsage", "GetRequestRecord", "ListKeys", "ListUsage", "ListEndUserUsage", "ListRequestRecords", "RotateKey"}
+OWN = {
+    *("GetUsage", "GetRequestRecord", "ListKeys", "ListUsage", "ListEndUserUsage", "ListRequestRecords", "RotateKey"),
+    *("ListTasks", "GetTask", "RedeliverCallback"),
+}
 """Methods that every key may call for itself; lists contain its own objects."""
 OF_OBJECTS = {"GetVideoTask", "ListVideoTasks", "RemixVideoTask", "CheckChannel"}
 """Methods whose `model` is a condition on tasks of the caller, or optional, and not the model of the call."""
 OWN_SHAPES = {
     *(Shape.GET_REQUEST, Shape.LIST_KEYS, Shape.LIST_USAGE, Shape.LIST_END_USER_USAGE, Shape.LIST_REQUESTS),
+    *(Shape.LIST_TASKS, Shape.GET_TASK, Shape.REDELIVER_CALLBACK),
 }
 """Shapes of routes that every key may call for its own calls; the route of a key names another one here."""
 SIGNED = {"umg.v1.FileService.GetFile", "umg.v1.FileService.DownloadFile", "umg.v1.VideoService.ReceiveVideoCallback"}

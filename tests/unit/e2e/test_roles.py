@@ -22,6 +22,7 @@ from http_facade.handlers.admin_rpc_table import ADMIN_METHODS
 from http_facade.routes import ROUTE_TABLE
 from tests.support.gateways import Running, running
 from tests.support.http_admin import is_meant, send
+from tests.support.stored_tasks import media_task, task_callback
 from tests.support.usage_records import lines, record
 from umg_grpc.access.account_levels import ORGANIZATION_KIND, PROJECT_KIND
 from umg_grpc.access.accounts import Accounts
@@ -41,7 +42,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 CONFIG = """
 channels: [{name: sandbox, protocols: [sandbox], pace: 0, models: [famO-5]}]
 overload: {lag: 10}
-alerts: {receivers: {ops: {kind: slack, url: "http://127.0.0.1:1/"}}}
+alerts: {receivers: {ops: {kind: slack, url: "http://127.0.0.1:1/"}}, rules: {task_dead_letter: {enabled: false}}}
 """
 ROLES = ("owner", "admin", "member", "viewer", "billing", "holder")
 """Callers in the order of the columns: an owner of the gateway, four roles in the project `mine`, and a key of it."""
@@ -61,6 +62,7 @@ class Target:
     request_id: str
     project: str
     user: str
+    task: str = "task"
 
 
 @dataclass(frozen=True)
@@ -123,6 +125,9 @@ CASES = [
     Case("ListAlerts", lambda *_: pb.ListAlertsRequest(), "++-++-"),
     Case("TestAlertReceiver", lambda *_: pb.TestAlertReceiverRequest(receiver="ops"), "+-----"),
     Case("ListAuditEvents", lambda *_: pb.ListAuditEventsRequest(), "++-+--"),
+    Case("ListTasks", lambda *_: pb.ListTasksRequest(), "++++++"),
+    Case("GetTask", lambda on, _: pb.GetTaskRequest(task_id=on.task), "++++0+", "++0+00", "+00000"),
+    Case("RedeliverCallback", lambda on, _: pb.RedeliverCallbackRequest(task_id=on.task), "+++-0+", "++0-00", "+00000"),
     Case("UpdateUser", lambda on, _: pb.UpdateUserRequest(user_id=on.user, settings=pb.UserSettings(memberships=membership(on)), update_mask=FieldMask(paths=["memberships"])), "++----", foreign="+0----"),
 ]  # fmt: skip
 """Outcome of each method for each role. For members and holders `own` is the calling key."""
@@ -142,7 +147,7 @@ class World:
         return f"name {self.names}"
 
     async def key(self, project: str, user: str = "", **fields: Any) -> tuple[Key, str]:
-        """Create a key with a usage record. Return the key and its secret."""
+        """Create a key with a usage record and a video task. Return the key and its secret."""
         store = self.gateway.service.store
         key, secret = await ApiKeys(store).create(
             self.name(), project_id=self.projects[project], user_id=self.users[user] if user else "", **fields
@@ -156,12 +161,17 @@ class World:
             end_user=f"of {key.key_id}",
         )
         await UsageRecords(store).insert(lines(made))
+        task = media_task(task_id(key), key.key_id)
+        async with store.write() as session:
+            session.add_all([task, task_callback(f"msg_{key.key_id}", task)])
         return key, secret
 
     async def target(self, which: str, own: Key) -> Target:
         project = "other" if which == FOREIGN else "mine"
         key = own if which == OWN else (await self.key(project))[0]
-        return Target(key.key_id, request_id(key), self.projects[project], self.users[f"person of {project}"])
+        return Target(
+            key.key_id, request_id(key), self.projects[project], self.users[f"person of {project}"], task_id(key)
+        )
 
     async def call(self, face: str, request: Message, secret: str) -> tuple[str | int, Message | dict[str, Any]]:
         """Call a method. Return reason or status, and the response."""
@@ -183,6 +193,10 @@ class World:
 
 def request_id(key: Key) -> str:
     return f"req_of_{key.key_id}"
+
+
+def task_id(key: Key) -> str:
+    return f"task_{key.key_id.removeprefix('key_')}"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -254,6 +268,7 @@ async def test_lists_contain_nothing_of_another_project(world: World, role: str)
         pb.ListAccountsRequest(include_closed=True),
         pb.ListUsersRequest(include_disabled=True),
         pb.ListAuditEventsRequest(page_size=1000),
+        pb.ListTasksRequest(page_size=1000),
     ]
     theirs = {
         *(key.key_id for key in await ApiKeys(world.gateway.service.store).list() if key.project_id != world.projects["mine"]),

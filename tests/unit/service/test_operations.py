@@ -56,6 +56,7 @@ SERVED = {
     *("umg.v1.AccountService.ListAccounts", "umg.v1.AccountService.SetAccountClosed"),
     *(f"umg.v1.UserService.{name}" for name in ("CreateUser", "GetUser", "ListUsers", "UpdateUser")),
     "umg.v1.AuditService.ListAuditEvents",
+    *(f"umg.v1.TaskService.{name}" for name in ("ListTasks", "GetTask", "RedeliverCallback")),
     "umg.v1.ModelService.ListModels",
     "umg.v1.ModelService.GetModel",
     "umg.v1.FileService.GetFile",

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from umg_grpc.base.inprocess_channel import Context
     from umg_grpc.store import Store
 
+OBJECT_KINDS = {"Key": "key", "Account": "account", "User": "user", "Channel": "channel", "Callback": "task"}
+"""Noun in the name of a method -> kind of the object that its requests name."""
+
 RequestT = TypeVar("RequestT", bound=Message)
 ResponseT = TypeVar("ResponseT", bound=Message)
 
@@ -93,10 +96,9 @@ def _address(context: Context | None) -> str:
 def _named_object(request: Message) -> tuple[str, str]:
     """Return kind and id of the object that a request names; the id is "" for a new one."""
     method = request.DESCRIPTOR.name.removesuffix("Request")
-    for noun in ("Key", "Account", "User", "Channel"):
+    for noun, kind in OBJECT_KINDS.items():
         if noun in method:
-            field = noun.lower()
-            reference = getattr(request, f"{field}_id", "") or getattr(request, field, "")
+            reference = getattr(request, f"{kind}_id", "") or getattr(request, kind, "")
             # a caller may name a key by the whole secret, of which the log has the shown part alone
-            return noun.lower(), reference[:SHOWN_CHARACTERS] if reference.startswith(KEY_PREFIX) else reference
+            return kind, reference[:SHOWN_CHARACTERS] if reference.startswith(KEY_PREFIX) else reference
     return "", ""

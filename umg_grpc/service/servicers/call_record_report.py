@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Annotated
 
 import msgspec
@@ -18,7 +18,7 @@ from umg_grpc.service.servicers.usage_report import quantities
 from umg_grpc.store.database_time import Clock, utc_of
 from umg_grpc.store.key_selection import KeySelection
 from umg_grpc.store.refused_call_table import RefusedCall, RefusedCalls
-from umg_grpc.store.usage_record_table import MAX_FOUND, AttemptRecord, CallDetails, UsageRecord, UsageRecords
+from umg_grpc.store.usage_record_table import MAX_FOUND, AttemptRecord, CallDetails, UsageRecords
 from umg_grpc.store.usage_sum_queries import FOREVER_MICROS
 from umg_grpc.v1 import pb
 from umg_grpc.wire.administration_api_json import MODEL_OPERATION_VALUES
@@ -114,7 +114,7 @@ def _message(each: RefusedCall, reader: Reader) -> pb.RequestRecord:
         tokens_estimated=record.estimated,
         cached=record.cached,
         channel=record.channel if reader.sees_channels else "",
-        attempts=_attempts(record, details.attempts) if reader.sees_details else [],
+        attempts=attempt_messages(record.start_time, details.attempts) if reader.sees_details else [],
         prices=[
             pb.Price(unit=UNITS_BY_NUMBER.get(unit, pb.BILLABLE_UNIT_UNSPECIFIED), micro_credits_per_million=price)
             for unit, price in details.prices
@@ -134,12 +134,13 @@ def _message(each: RefusedCall, reader: Reader) -> pb.RequestRecord:
     return message
 
 
-def _attempts(record: UsageRecord, attempts: Sequence[AttemptRecord]) -> list[pb.RequestAttempt]:
+def attempt_messages(start_time: datetime, attempts: Sequence[AttemptRecord]) -> list[pb.RequestAttempt]:
+    """Return the attempts of a call that started at a time as messages."""
     return [
         pb.RequestAttempt(
             channel=attempt.channel,
             upstream_model=attempt.model,
-            start_time=timestamp(record.start_time + timedelta(microseconds=attempt.start_micros)),
+            start_time=timestamp(start_time + timedelta(microseconds=attempt.start_micros)),
             duration=_duration(attempt.duration_micros),
             upstream_status_code=attempt.status or None,
             reason=_reason(attempt.reason),

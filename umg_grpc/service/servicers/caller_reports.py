@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from umg_grpc.access.access_control import Authority
-from umg_grpc.access.role_permissions import Extent
+from umg_grpc.access.role_permissions import Extent, Permission
 from umg_grpc.service.pipeline.call_state import current
 from umg_grpc.service.servicers.call_record_report import Reader, RequestReport
 from umg_grpc.service.servicers.caller_references import CallerReferences
@@ -55,14 +55,14 @@ class CallerReports:
     async def record(self, request: pb.GetRequestRecordRequest, authority: Authority) -> pb.GetRequestRecordResponse:
         """Return the record of one call."""
         keys = KeySelection(scope=authority.key_scope(pb.PERMISSION_RECORDS_READ))
-        return await self._records.get(request, _reader(keys, authority))
+        return await self._records.get(request, reader_of(keys, authority, pb.PERMISSION_RECORDS_READ))
 
     async def records(
         self, request: pb.ListRequestRecordsRequest, authority: Authority
     ) -> pb.ListRequestRecordsResponse:
         """Return one page of records of calls."""
         keys = await self._references.keys(request, authority, pb.PERMISSION_RECORDS_READ)
-        return await self._records.list(request, _reader(keys, authority))
+        return await self._records.list(request, reader_of(keys, authority, pb.PERMISSION_RECORDS_READ))
 
     async def channels(self, _: pb.ListChannelsRequest, authority: Authority) -> pb.ListChannelsResponse:
         """Return the channels with their health, or the prices of models alone."""
@@ -73,6 +73,7 @@ class CallerReports:
         return response
 
 
-def _reader(keys: KeySelection, authority: Authority) -> Reader:
-    sees_details = authority.greatest_extent(pb.PERMISSION_RECORDS_READ) >= Extent.PART
+def reader_of(keys: KeySelection, authority: Authority, permission: Permission) -> Reader:
+    """Return the caller as a reader of calls of some keys, with the details that its extent of a permission shows."""
+    sees_details = authority.greatest_extent(permission) >= Extent.PART
     return Reader(keys, sees_details, sees_channels=sees_details or current().caller.show_route)

@@ -146,6 +146,10 @@ class Channels(Calls, v1.ChannelServiceStub):
     """Stub of the service `umg.v1.ChannelService`."""
 
 
+class Tasks(Calls, v1.TaskServiceStub):
+    """Stub of the service `umg.v1.TaskService`."""
+
+
 class Users(Calls, v1.UserServiceStub):
     """Stub of the service `umg.v1.UserService`."""
 

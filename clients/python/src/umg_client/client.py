@@ -24,6 +24,7 @@ from umg_client.calls import (
     Options,
     Rerank,
     Speech,
+    Tasks,
     Transcriptions,
     Users,
     Videos,
@@ -75,6 +76,7 @@ class Client:
         self.alerts = Alerts(channel, options)
         self.channels = Channels(channel, options)
         self.audit = Audit(channel, options)
+        self.tasks = Tasks(channel, options)
         self.users = Users(channel, options)
         self.embeddings = Embeddings(channel, options)
         self.files = Files(channel, options)

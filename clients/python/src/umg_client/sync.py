@@ -105,6 +105,7 @@ class SyncClient:
         self.alerts = blocking.AlertService(client.alerts, loop)
         self.channels = blocking.ChannelService(client.channels, loop)
         self.audit = blocking.AuditService(client.audit, loop)
+        self.tasks = blocking.TaskService(client.tasks, loop)
         self.users = blocking.UserService(client.users, loop)
         self.embeddings = blocking.EmbeddingService(client.embeddings, loop)
         self.files = blocking.FileService(client.files, loop)
