@@ -45,7 +45,7 @@ MODULES = (
         "usage_command_actions",
         "request_record_tables",
     ),
-    *("breaker_metrics", "http_admin_client", "undelivered_callback_table"),
+    *("breaker_metrics", "http_admin_client", "task_record_tables"),
 )
 """Modules of `umg_grpc.cli` that its commands import."""
 OTHER_MODULES = (

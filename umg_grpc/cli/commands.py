@@ -23,6 +23,7 @@ from umg_grpc.cli import (
     key_commands,
     price_commands,
     provider_commands,
+    task_record_commands,
     usage_commands,
     user_commands,
     video_commands,
@@ -53,6 +54,7 @@ app.command(rich_help_panel=Heading.CALLS)(image_commands.image)
 conformance_commands.add_to(app)
 app.add_typer(usage_commands.requests, name="requests", rich_help_panel=Heading.KEYS)
 app.command(rich_help_panel=Heading.CALLS)(video_commands.video)
+task_record_commands.add_to(video_commands.tasks)
 app.add_typer(video_commands.tasks, name="tasks", rich_help_panel=Heading.CALLS)
 
 DEFAULT_HTTP = "127.0.0.1:8080"

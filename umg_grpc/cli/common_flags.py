@@ -30,6 +30,7 @@ KeyFileFlag = Annotated[
     typer.Option("--api-key-file", metavar="FILE", help="With --gateway: the key, instead of UMG_ADMIN_KEY."),
 ]
 DATA_FOLDER = Path(".umg")
+SPAN_TEXT = re.compile(r"([0-9]{1,5})([smhd])")
 
 
 @dataclass(frozen=True)
@@ -98,9 +99,16 @@ def time_of(text: str, flag: str) -> datetime:
 
 def time_or_age(text: str, flag: str) -> datetime:
     """Parse an ISO 8601 time, or a span before now (`12h`). Raise typer.BadParameter for the flag if it is invalid."""
-    if match := re.fullmatch(r"([0-9]{1,5})([smhd])", text):
+    if match := SPAN_TEXT.fullmatch(text):
         return datetime.now(UTC) - timedelta(seconds=int(match[1]) * UNIT_SECONDS[match[2]])
     return time_of(text, flag)
+
+
+def seconds_of(text: str, flag: str) -> int:
+    """Parse a span of time (`30m`) to seconds. Raise typer.BadParameter for the flag if it is invalid."""
+    if not (match := SPAN_TEXT.fullmatch(text)):
+        raise typer.BadParameter(f"{text!r} is no span of time, such as 90s, 30m, 12h or 7d", param_hint=flag)
+    return int(match[1]) * UNIT_SECONDS[match[2]]
 
 
 def names(text: str) -> list[str]:

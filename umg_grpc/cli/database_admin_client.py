@@ -19,7 +19,9 @@ from umg_grpc.service.servicers.account_administration import AccountAdministrat
 from umg_grpc.service.servicers.administration import Administration
 from umg_grpc.service.servicers.alert_administration import AlertAdministration
 from umg_grpc.service.servicers.audit_report import AuditReport
+from umg_grpc.service.servicers.task_administration import TaskAdministration
 from umg_grpc.service.servicers.user_administration import UserAdministration
+from umg_grpc.service.video_tasks.callback_redelivery import CallbackRedelivery
 from umg_grpc.store import Store
 from umg_grpc.store.alert_table import AlertTable
 from umg_grpc.v1 import pb
@@ -53,6 +55,7 @@ class LocalAdmin:
                     "umg.v1.AccountService": partial(AccountAdministration, store, check_change),
                     "umg.v1.UserService": partial(UserAdministration, store, check_change),
                     "umg.v1.AuditService": partial(AuditReport, store, check_change),
+                    "umg.v1.TaskService": partial(TaskAdministration, store, CallbackRedelivery(store), check_change),
                 }
             )
 

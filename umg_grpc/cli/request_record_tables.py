@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from google.protobuf.duration_pb2 import Duration
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.micro_credits import credits_text
@@ -120,7 +121,7 @@ def print_record(record: pb.RequestRecord, key: str, form: Form) -> None:
     print_fields(_lines(record, key), TITLE_WIDTH, form)
     if record.attempts:
         print("attempts:")
-        print_table(ATTEMPT_COLUMNS, [attempt_row(record, attempt) for attempt in record.attempts], form)
+        print_table(ATTEMPT_COLUMNS, [attempt_row(record.start_time, attempt) for attempt in record.attempts], form)
 
 
 async def _records(admin: AdminClient, request: pb.ListRequestRecordsRequest, limit: int) -> list[pb.RequestRecord]:
@@ -214,9 +215,9 @@ def _csv_row(record: pb.RequestRecord) -> dict[str, object]:
     return {**known, **counts_of(record.quantities), **{name: members[name] for name in names}}
 
 
-def attempt_row(record: pb.RequestRecord, attempt: pb.RequestAttempt) -> tuple[str, ...]:
-    """Return the cells of the table `ATTEMPT_COLUMNS` for one attempt of a call."""
-    after = attempt.start_time.ToMicroseconds() - record.start_time.ToMicroseconds()
+def attempt_row(start: Timestamp, attempt: pb.RequestAttempt) -> tuple[str, ...]:
+    """Return the cells of the table `ATTEMPT_COLUMNS` for one attempt of a call that started at a time."""
+    after = attempt.start_time.ToMicroseconds() - start.ToMicroseconds()
     return (
         attempt.channel,
         attempt.upstream_model,

@@ -8,7 +8,7 @@ import typer
 
 from umg_grpc.cli.command_headings import CommandsByHeading
 from umg_grpc.cli.command_runner import run_async
-from umg_grpc.cli.common_flags import DATA_FOLDER, ConfigFlag, DataFlag, prints_table, takes
+from umg_grpc.cli.common_flags import prints_table, takes
 from umg_grpc.cli.gateway_connection import GrpcTarget, grpc_target
 from umg_grpc.cli.text_tables import Form
 
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from umg_grpc.cli.video_command_client import VideoOptions
 
 tasks = typer.Typer(
-    cls=CommandsByHeading, no_args_is_help=True, help="List, watch and cancel the video tasks of a key."
+    cls=CommandsByHeading,
+    no_args_is_help=True,
+    help="List, watch, cancel and find video tasks.",
 )
 
 TaskArgument = Annotated[str, typer.Argument(metavar="TASK", help="Id of the task.")]
@@ -124,21 +126,6 @@ def cancel(task: TaskArgument, *, target: GrpcTarget) -> None:
     from umg_grpc.cli import video_command_client as commands
 
     _run(commands.cancel(target, task))
-
-
-@tasks.command("callbacks")
-@prints_table
-def callbacks(
-    *,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="Most notifications.")] = 50,
-    form: Form,
-    config: ConfigFlag = None,
-    data: DataFlag = DATA_FOLDER,
-) -> None:
-    """List the notifications of callers that are not delivered, with those given up, in the database of a config."""
-    from umg_grpc.cli import undelivered_callback_table as commands
-
-    run_async(commands.list_callbacks(config, data, limit, form))
 
 
 def _run(work: Coroutine[None, None, None]) -> None:

@@ -193,8 +193,7 @@ class Service:
         self._audit = AuditServicer(store)
         self._files = FileServicer(process.links, process.blobs)
         self.tasks = _tasks(config, store, channels, process)
-        redelivery = CallbackRedelivery(store, self.tasks.context.watching, self.tasks.context.redeliver)
-        self._task_administration = TaskServicer(store, redelivery)
+        self._task_administration = _task_administration(store, self.tasks.context)
         self._submissions = Submissions(context, self.tasks.context, self.tasks.accepted)
         self._videos = _videos(context, self.tasks, self._submissions, process)
         self._dependencies = process.dependencies
@@ -355,6 +354,10 @@ def _tasks(config: Config, store: Store, channels: Channels, process: ProcessCon
         has_usage=process.usage is not None,
     )
     return Tasks(channels, context, process.task_locks, process.fetcher, process.blobs, config.tasks)
+
+
+def _task_administration(store: Store, tasks: TaskContext) -> TaskServicer:
+    return TaskServicer(store, CallbackRedelivery(store, tasks.watching, tasks.redeliver))
 
 
 def _videos(context: PipelineContext, tasks: Tasks, submissions: Submissions, process: ProcessContext) -> VideoServicer:

@@ -19,14 +19,15 @@ from umg_grpc.cli.model_restriction_report import RESTRICTION_COLUMNS
 from umg_grpc.cli.price_command_actions import print_prices
 from umg_grpc.cli.provider_texts import print_providers
 from umg_grpc.cli.request_record_tables import print_record, print_records
+from umg_grpc.cli.task_record_tables import print_callbacks, print_deliveries
+from umg_grpc.cli.task_record_tables import print_task as print_record_of
+from umg_grpc.cli.task_record_tables import print_tasks as print_found
 from umg_grpc.cli.text_tables import Form, print_table
-from umg_grpc.cli.undelivered_callback_table import print_callbacks
 from umg_grpc.cli.usage_command_actions import UsageTotal, counts_of, print_usage
 from umg_grpc.cli.video_command_client import print_task, print_tasks
 from umg_grpc.knowledge.provider_presets import Provider
 from umg_grpc.knowledge.public_price_rows import FilePrice
 from umg_grpc.service.single_channel_check import CheckResult
-from umg_grpc.store.table_definitions import TaskCallback
 from umg_grpc.v1 import pb
 
 NOW = datetime(2026, 11, 30, 9, 48, 17, 250_000, UTC)
@@ -311,13 +312,80 @@ def tasks() -> list[pb.VideoTask]:
     ]
 
 
-def callbacks(form: Form) -> None:
-    micros = int(NOW.timestamp()) * 10**6
-    url = "https://hooks.north.example/video/finished?team=search"
-    waiting = TaskCallback(task_id=TASK_ID, owner=KEY_IDS[1], url=url, create_micros=micros, attempts=3)
-    waiting.next_attempt_micros = micros + 60 * 10**6
-    given_up = TaskCallback(task_id="task_" + "1" * 32, owner=KEY_IDS[0], url=url, create_micros=micros, attempts=12)
-    print_callbacks([(waiting, "no response in 10 s"), (given_up, f"status 503: {REFUSAL}")], form)
+def task_records() -> list[pb.TaskRecord]:
+    url = "https://hooks.north.example/video/finished"
+    waiting = pb.TaskCallback(
+        callback_id="msg_Jc0VwqWn3rXh1bKQk2x7yTzP5sLdA9eF",
+        task_state=pb.VIDEO_TASK_STATE_RUNNING,
+        state=pb.TASK_CALLBACK_STATE_WAITING,
+        url=url,
+        attempts=3,
+        create_time=time(timedelta(minutes=30)),
+        last_attempt_time=time(timedelta(minutes=2)),
+        next_attempt_time=time(-timedelta(minutes=1)),
+        last_error="no response in 10 s",
+    )
+    given_up = pb.TaskCallback(
+        callback_id="msg_9eFJc0VwqWn3rXh1bKQk2x7yTzP5sLdA",
+        task_state=pb.VIDEO_TASK_STATE_FAILED,
+        state=pb.TASK_CALLBACK_STATE_GIVEN_UP,
+        url=url,
+        attempts=10,
+        create_time=time(timedelta(hours=17)),
+        last_attempt_time=time(timedelta(minutes=40)),
+        status_code=503,
+        last_error="the receiver answered with status 503",
+    )
+    attempt = pb.RequestAttempt(
+        channel="north-europe-west",
+        upstream_model="vidA-2-provider",
+        start_time=time(timedelta(minutes=31)),
+        duration=Duration(seconds=1),
+        upstream_status_code=200,
+    )
+    return [
+        pb.TaskRecord(
+            task_id=TASK_ID,
+            key_id=KEY_IDS[1],
+            key_name="north-search-and-ranking",
+            request_id="req_0661c2f4a9b84e7d",
+            kind=pb.VIDEO_TASK_KIND_TEXT_TO_VIDEO,
+            entry=pb.VIDEO_ENTRY_UNIFIED,
+            model="vidA-2",
+            state=pb.VIDEO_TASK_STATE_RUNNING,
+            state_times=[
+                pb.TaskStateTime(state=pb.VIDEO_TASK_STATE_SUBMITTING, time=time(timedelta(minutes=31))),
+                pb.TaskStateTime(state=pb.VIDEO_TASK_STATE_RUNNING, time=time(timedelta(minutes=30))),
+            ],
+            channel="north-europe-west",
+            upstream_model="vidA-2-provider",
+            upstream_task_id="cgt-20261130091717-x8k2v",
+            attempts=[attempt],
+            update_time=time(timedelta(minutes=30)),
+            deadline_time=time(-timedelta(minutes=29)),
+            next_poll_time=time(-timedelta(seconds=9)),
+            failed_polls=2,
+            stall="state reviewing 40",
+            stall_time=time(timedelta(minutes=12)),
+            callbacks=[waiting],
+        ),
+        pb.TaskRecord(
+            task_id="task_" + "1" * 32,
+            key_id=KEY_IDS[0],
+            request_id="req_0660b7d2e18c4f21",
+            kind=pb.VIDEO_TASK_KIND_REMIX,
+            model="vidA-2",
+            state=pb.VIDEO_TASK_STATE_FAILED,
+            state_times=[
+                pb.TaskStateTime(state=pb.VIDEO_TASK_STATE_SUBMITTING, time=time(timedelta(hours=18))),
+                pb.TaskStateTime(state=pb.VIDEO_TASK_STATE_FAILED, time=time(timedelta(hours=17))),
+            ],
+            update_time=time(timedelta(hours=17)),
+            error=pb.VideoTaskError(code="task_failed", status_code=500, message=REFUSAL),
+            expire_time=time(-timedelta(days=6)),
+            callbacks=[given_up],
+        ),
+    ]
 
 
 def alerts(form: Form) -> None:
@@ -458,7 +526,10 @@ TABLE_SAMPLES = [
     TableSample("restrictions", "models", restrictions),
     TableSample("tasks", "tasks list", lambda form: print_tasks(tasks(), NOW, form)),
     TableSample("task", "tasks show", lambda form: print_task(tasks()[0], form)),
-    TableSample("callbacks", "tasks callbacks", callbacks),
+    TableSample("found_tasks", "tasks find", lambda form: print_found(task_records(), NOW, form)),
+    TableSample("task_record", "tasks inspect", lambda form: print_record_of(task_records()[0], form)),
+    TableSample("deliveries", "tasks redeliver", lambda form: print_deliveries(task_records()[1].callbacks, form)),
+    TableSample("callbacks", "tasks callbacks", lambda form: print_callbacks(task_records(), 9, form)),
     TableSample("alerts", "alerts list", alerts),
     TableSample("channels", "channels list", lambda form: print_channels(channels(), form)),
     TableSample("channel_models", "channels list", lambda form: print_channel_models(channels().channels[0], form)),

@@ -127,6 +127,7 @@ STARTS = [
         (
             *("keys list", "keys show app", "keys webhook-secret app", "keys revoke none"),
             *("usage", "requests list", "requests show none", "tasks callbacks", "alerts list"),
+            *("tasks find", "tasks inspect none", "tasks redeliver none"),
             *("organizations list", "projects list", "users list", "audit list", "audit export"),
         ),
         SERVING | CODECS | GRPC | YAML,

@@ -1,5 +1,7 @@
 """Tables of the command `umg requests show`."""
 
+from google.protobuf.timestamp_pb2 import Timestamp
+
 from umg_grpc.cli.request_record_tables import ATTEMPT_COLUMNS, attempt_row, charged_text
 from umg_grpc.v1 import pb
 
@@ -8,7 +10,7 @@ def test_an_attempt_states_why_it_was_sent_in_another_format() -> None:
     choice = "responses (the model has no functions while it reasons in chat)"
     attempt = pb.RequestAttempt(channel="main", upstream_model="gpt-5.6-sol", protocol_choice=choice)
     titles = [column.title for column in ATTEMPT_COLUMNS]
-    row = dict(zip(titles, attempt_row(pb.RequestRecord(), attempt), strict=True))
+    row = dict(zip(titles, attempt_row(Timestamp(), attempt), strict=True))
     assert (row["channel"], row["outcome"], row["protocol"]) == ("main", "ok", choice)
 
 
