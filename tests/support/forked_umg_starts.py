@@ -42,6 +42,7 @@ MODULES = (
         "video_command_client",
         "key_command_actions",
         "model_list_command",
+        "model_route_explanation",
         "usage_command_actions",
         "request_record_tables",
     ),

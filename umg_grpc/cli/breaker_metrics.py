@@ -1,6 +1,7 @@
 """Circuit breaker states of the channels of a running gateway, read from its metrics over HTTP."""
 
 import ssl
+from collections.abc import Mapping
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from math import ceil
 from typing import TYPE_CHECKING
@@ -18,8 +19,11 @@ STATE_NAMES: dict[int, str] = {
     CircuitState.HALF_OPEN: "half-open",
 }
 
+HEALTHY_STATE = STATE_NAMES[CircuitState.CLOSED]
 Pair = tuple[str, str]
 """Channel and upstream model id."""
+States = Mapping[Pair, str]
+"""State of each channel at a model in a running gateway; empty if no gateway answers."""
 
 
 def states(http: str, key: str | None = None, certificate: str | None = None) -> dict[Pair, str]:
@@ -70,3 +74,8 @@ def state_text(state: float | None, seconds: float) -> str:
     """Return `healthy`, `half-open`, `paused 4 s` (open for `seconds`) or `unknown` for the state of a breaker."""
     name = STATE_NAMES.get(int(state), "unknown") if state is not None else "unknown"
     return f"{name} {ceil(seconds)} s" if state == CircuitState.OPEN else name
+
+
+def state_of(states: States, pair: Pair) -> str:
+    """Return the state of a channel at a model as text; `-` if no gateway answers."""
+    return states.get(pair, HEALTHY_STATE if states else "-")

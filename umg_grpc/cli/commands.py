@@ -304,6 +304,7 @@ def models(
 ) -> None:
     """List the models of a config or a gateway, the channels that serve each, and how a running gateway finds them."""
     from umg_grpc.cli import model_list_command as commands
+    from umg_grpc.cli import model_route_explanation as routes
     from umg_grpc.cli.breaker_metrics import states
     from umg_grpc.process.config_loading import load
     from umg_grpc.routing import OPERATION_PROTOCOLS
@@ -321,7 +322,7 @@ def models(
         return
     found, data = load(target.config, target.data), target.data
     if forget is not None:
-        run_async(commands.forget(found, data, forget))
+        run_async(routes.forget(found, data, forget))
         return
     address = http or str(found.metrics.address or DEFAULT_HTTP)
     certificate = found.tls.certificate if found.tls is not None and address != str(found.metrics.address) else None
@@ -329,7 +330,7 @@ def models(
     if explain is None:
         run_async(commands.list_models(found, states_of, data, form))
     else:
-        run_async(commands.explain(found, data, explain, face, key, states_of, form))
+        run_async(routes.explain(found, data, explain, face, key, states_of, form))
 
 
 @app.command(rich_help_panel=Heading.CALLS)

@@ -7,7 +7,7 @@ import pytest
 
 from tests.pairs.healing.refusing_vendor import channels
 from tests.pairs.healing.test_safety import Vendor, calls
-from umg_grpc.cli import model_list_command
+from umg_grpc.cli import model_route_explanation
 from umg_grpc.cli.text_tables import Form
 from umg_grpc.config import parse
 from umg_grpc.knowledge.model_quirk_definitions import Quirks
@@ -117,13 +117,13 @@ async def test_a_gateway_learns_for_the_next_one_until_an_operator_forgets(
     async with calls(tmp_path, Vendor()) as made:
         assert await made.chat(temperature=0.2) == (200, 1, "temperature")
     config = parse(channels("http://127.0.0.1:1"), "umg.yaml", {})
-    await model_list_command.explain(config, tmp_path, "chat-1", "", "", {}, Form.TABLE)
+    await model_route_explanation.explain(config, tmp_path, "chat-1", "", "", {}, Form.TABLE)
     assert 'learned from a refusal: chat-1 at chat (chat), temperature: quirks: {"rejects":["temperature"]}' in (
         capsys.readouterr().out
     )
-    await model_list_command.forget(config, tmp_path, "chat-1")
+    await model_route_explanation.forget(config, tmp_path, "chat-1")
     assert capsys.readouterr().out.startswith("forgotten: chat-1 at chat (chat), temperature")
-    await model_list_command.forget(config, tmp_path, "chat-1")
+    await model_route_explanation.forget(config, tmp_path, "chat-1")
     assert capsys.readouterr().out == "nothing was learned from refusals of chat-1\n"
     async with calls(tmp_path, Vendor()) as made:
         assert await made.chat(temperature=0.2) == (200, 2, "temperature")

@@ -12,7 +12,7 @@ from aiohttp import ClientSession, web
 from tests.pairs.healing.refusing_vendor import ANSWERS, PATHS, STREAMED, TURN
 from tests.support.gateways import Running, running
 from tests.support.providers.server import FakeProvider, ReceivedRequest, serve_provider
-from umg_grpc.cli import model_list_command
+from umg_grpc.cli import model_route_explanation
 from umg_grpc.cli.text_tables import Form
 from umg_grpc.config import parse
 
@@ -190,8 +190,8 @@ async def test_the_missing_path_is_shown_and_forgotten_by_the_commands(
     async with calls(tmp_path, Vendor()) as made:
         assert (await made.call()).paths == [RESPONSES, CHAT]
     text = parse(config("http://127.0.0.1:1"), "umg.yaml", {})
-    await model_list_command.explain(text, tmp_path, "m-1", "", "", {}, Form.TABLE)
+    await model_route_explanation.explain(text, tmp_path, "m-1", "", "", {}, Form.TABLE)
     assert "m-1 at main (responses), path: remove responses from its protocols" in capsys.readouterr().out
-    await model_list_command.forget(text, tmp_path, "m-1")
+    await model_route_explanation.forget(text, tmp_path, "m-1")
     async with calls(tmp_path, Vendor()) as made:
         assert (await made.call()).paths == [RESPONSES, CHAT]

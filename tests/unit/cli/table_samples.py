@@ -14,8 +14,9 @@ from umg_grpc.cli.doctor_command import Check, CheckState, print_checks
 from umg_grpc.cli.end_user_tables import print_end_users
 from umg_grpc.cli.key_tables import print_key, print_keys
 from umg_grpc.cli.live_check import print_results
-from umg_grpc.cli.model_list_command import print_models, print_routes
+from umg_grpc.cli.model_list_command import print_models
 from umg_grpc.cli.model_restriction_report import RESTRICTION_COLUMNS
+from umg_grpc.cli.model_route_explanation import print_routes
 from umg_grpc.cli.price_command_actions import print_prices
 from umg_grpc.cli.provider_texts import print_providers
 from umg_grpc.cli.request_record_tables import print_record, print_records
