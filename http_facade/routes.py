@@ -67,6 +67,7 @@ class Shape(Enum):
     CREATE_USER = auto()
     LIST_USERS = auto()
     GET_USER = auto()
+    GET_CALLER = auto()
     UPDATE_USER = auto()
     LIST_AUDIT_EVENTS = auto()
     LIST_TASKS = auto()
@@ -294,6 +295,7 @@ ROUTE_TABLE = (
             ("GET", "users", Shape.LIST_USERS),
             ("GET", "users/{user_id}", Shape.GET_USER),
             ("PATCH", "users/{user_id}", Shape.UPDATE_USER),
+            ("GET", "me", Shape.GET_CALLER),
             ("GET", "audit", Shape.LIST_AUDIT_EVENTS),
             ("GET", "tasks", Shape.LIST_TASKS),
             ("GET", "tasks/{task_id}", Shape.GET_TASK),

@@ -84,6 +84,7 @@ ADMIN_METHODS: Mapping[Shape, AdminMethod] = MappingProxyType(
         ),
         Shape.LIST_USERS: AdminMethod("ListUsers", pb.ListUsersRequest, None, "UserService"),
         Shape.GET_USER: AdminMethod("GetUser", pb.GetUserRequest, None, "UserService"),
+        Shape.GET_CALLER: AdminMethod("GetCaller", pb.GetCallerRequest, None, "UserService"),
         Shape.UPDATE_USER: AdminMethod(
             "UpdateUser", pb.UpdateUserRequest, account_api_json.decode_update_user, "UserService"
         ),

@@ -62,6 +62,7 @@ _ADMIN_SUMMARIES = {
     Shape.OPEN_PROJECT: "Open a closed project again",
     Shape.CREATE_USER: "Create a person or a service account",
     Shape.LIST_USERS: "List people and service accounts",
+    Shape.GET_CALLER: "Return the caller with its roles and permissions",
     Shape.GET_USER: "Get a person or a service account",
     Shape.UPDATE_USER: "Change the name, the address or the roles of a user",
     Shape.LIST_AUDIT_EVENTS: "List the audit log",

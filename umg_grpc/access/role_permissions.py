@@ -27,7 +27,9 @@ class Extent(IntEnum):
     ALL = 3
 
 
+_SELF: Mapping[Permission, Extent] = {pb.PERMISSION_SELF_READ: Extent.ALL}
 _READS: Mapping[Permission, Extent] = {
+    **_SELF,
     pb.PERMISSION_KEYS_READ: Extent.ALL,
     pb.PERMISSION_USAGE_READ: Extent.ALL,
     pb.PERMISSION_RECORDS_READ: Extent.ALL,
@@ -46,6 +48,7 @@ ROLE_PERMISSIONS: Mapping[Role, Mapping[Permission, Extent]] = MappingProxyType(
         # but `access_control.py` lets only owners make owners
         Role.ADMIN: {**_EVERYTHING, pb.PERMISSION_CHANNELS_WRITE: Extent.NONE},
         Role.MEMBER: {
+            **_SELF,
             pb.PERMISSION_KEYS_READ: Extent.OWN,
             pb.PERMISSION_KEYS_WRITE: Extent.OWN,
             pb.PERMISSION_KEYS_ROTATE: Extent.OWN,
@@ -57,6 +60,7 @@ ROLE_PERMISSIONS: Mapping[Role, Mapping[Permission, Extent]] = MappingProxyType(
         },
         Role.VIEWER: {**_READS, pb.PERMISSION_USERS_READ: Extent.PART},
         Role.BILLING: {
+            **_SELF,
             pb.PERMISSION_KEYS_READ: Extent.PART,
             pb.PERMISSION_USAGE_READ: Extent.ALL,
             pb.PERMISSION_CHANNELS_READ: Extent.PART,
@@ -75,6 +79,7 @@ HOLDER_PERMISSIONS: frozenset[Permission] = frozenset(
         pb.PERMISSION_RECORDS_READ,
         pb.PERMISSION_TASKS_READ,
         pb.PERMISSION_TASKS_WRITE,
+        pb.PERMISSION_SELF_READ,
     }
 )
 """Permissions that every key has for itself."""

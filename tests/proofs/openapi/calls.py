@@ -99,6 +99,7 @@ CALLS = (
     Call("/umg.v1.AdminService/ListChannels", {}),
     Call("/umg.v1.AccountService/ListAccounts", {}),
     Call("/umg.v1.UserService/ListUsers", {}),
+    Call("/umg.v1.UserService/GetCaller", {}),
     Call("/umg.v1.AuditService/ListAuditEvents", {}),
     Call("/umg.v1.TaskService/ListTasks", {}),
     *(Call(path, method="get") for path in ("/", "/api/hello", "/healthz", "/readyz", "/metrics")),

@@ -20,7 +20,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from http_facade.handlers.admin_rpc_table import ADMIN_METHODS
 from http_facade.routes import ROUTE_TABLE
-from tests.support.gateways import Running, running
+from tests.support.gateways import KEY, Running, running
 from tests.support.http_admin import is_meant, send
 from tests.support.stored_tasks import media_task, task_callback
 from tests.support.usage_records import lines, record
@@ -28,7 +28,7 @@ from umg_grpc.access.account_levels import ORGANIZATION_KIND, PROJECT_KIND
 from umg_grpc.access.accounts import Accounts
 from umg_grpc.access.api_keys import ApiKeys, Key
 from umg_grpc.access.principals import WHOLE_GATEWAY, Membership, Role
-from umg_grpc.access.role_permissions import permission_of
+from umg_grpc.access.role_permissions import HOLDER_PERMISSIONS, permission_of
 from umg_grpc.access.users import SERVICE_ACCOUNT, Users
 from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.base.time_units import micros_of
@@ -121,6 +121,7 @@ CASES = [
     Case("SetAccountClosed organization, closed", lambda *_: pb.SetAccountClosedRequest(kind=KINDS["organization"], account_id="unused", closed=True), "+0----"),
     Case("CreateUser", lambda on, name: pb.CreateUserRequest(kind=pb.USER_KIND_PERSON, settings=pb.UserSettings(name=name, memberships=membership(on))), "++----", foreign="+0----"),
     Case("GetUser", lambda on, _: pb.GetUserRequest(user_id=on.user), "++-+--", foreign="+0-0--"),
+    Case("GetCaller", lambda *_: pb.GetCallerRequest(), "++++++"),
     Case("ListUsers", lambda *_: pb.ListUsersRequest(), "++-+--"),
     Case("ListAlerts", lambda *_: pb.ListAlertsRequest(), "++-++-"),
     Case("TestAlertReceiver", lambda *_: pb.TestAlertReceiverRequest(receiver="ops"), "+-----"),
@@ -320,6 +321,32 @@ async def test_a_viewer_and_billing_see_a_part_of_users_keys_and_channels(world:
         _, user = await world.call("grpc", pb.GetUserRequest(user_id=world.users["billing"]), secret)
         assert isinstance(user, pb.GetUserResponse)
         assert bool(user.user.settings.email) == has_email
+
+
+async def test_a_caller_learns_its_roles_and_what_they_permit(world: World) -> None:
+    mine, everything = world.projects["mine"], {*pb.Permission.values()} - {pb.PERMISSION_UNSPECIFIED}
+    found = dict[str, pb.GetCallerResponse]()
+    for role in ("admin", "member", ""):
+        _, secret = await world.key("mine", role)
+        _, response = await world.call("grpc", pb.GetCallerRequest(), secret)
+        assert isinstance(response, pb.GetCallerResponse)
+        found[role] = response
+    admin, member, holder = found.values()
+    assert [(each.account_id, each.role) for each in admin.memberships] == [(mine, pb.USER_ROLE_ADMIN)]
+    in_mine = [each for each in admin.permissions if list(each.account_ids) == [mine]]
+    assert {each.permission for each in in_mine} == everything
+    assert {each.extent for each in in_mine} == {pb.PERMISSION_EXTENT_ALL}
+    in_key = {each.permission for each in admin.permissions if not each.account_ids}
+    assert in_key == {*HOLDER_PERMISSIONS}
+    own = pb.CallerPermission(permission=pb.PERMISSION_KEYS_WRITE, extent=pb.PERMISSION_EXTENT_OWN, account_ids=[mine])
+    assert own in member.permissions
+    assert (list(holder.memberships), holder.user_id) == ([], "")
+    assert {each.permission for each in holder.permissions} == {*HOLDER_PERMISSIONS}
+    assert {each.extent for each in holder.permissions} == {pb.PERMISSION_EXTENT_CALLING_KEY}
+    _, owner = await world.call("grpc", pb.GetCallerRequest(), KEY)
+    assert isinstance(owner, pb.GetCallerResponse)
+    assert [(each.account_id, each.role) for each in owner.memberships] == [("", pb.USER_ROLE_OWNER)]
+    assert not any(each.account_ids for each in owner.permissions)
 
 
 async def test_a_viewer_of_the_audit_log_sees_no_addresses(world: World) -> None:

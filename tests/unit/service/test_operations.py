@@ -54,7 +54,7 @@ SERVED = {
     "umg.v1.AdminService.GetRequestRecord",
     *(f"umg.v1.AccountService.{name}Account" for name in ("Create", "Get", "Update")),
     *("umg.v1.AccountService.ListAccounts", "umg.v1.AccountService.SetAccountClosed"),
-    *(f"umg.v1.UserService.{name}" for name in ("CreateUser", "GetUser", "ListUsers", "UpdateUser")),
+    *(f"umg.v1.UserService.{name}" for name in ("CreateUser", "GetUser", "GetCaller", "ListUsers", "UpdateUser")),
     "umg.v1.AuditService.ListAuditEvents",
     *(f"umg.v1.TaskService.{name}" for name in ("ListTasks", "GetTask", "RedeliverCallback")),
     "umg.v1.ModelService.ListModels",

@@ -10,7 +10,9 @@ from umg_grpc.access.principals import WHOLE_GATEWAY, Membership, Role
 from umg_grpc.access.role_permissions import Extent
 from umg_grpc.access.users import User, UserFields, Users
 from umg_grpc.base.errors import UmgError
+from umg_grpc.service.pipeline.call_state import current
 from umg_grpc.service.servicers.administrative_calls import AdministrativeCalls
+from umg_grpc.service.servicers.caller_permissions import ROLE_NAMES, ROLE_VALUES, caller_message
 from umg_grpc.service.servicers.timestamps import timestamp
 from umg_grpc.service.servicers.update_masks import check_mask
 from umg_grpc.v1 import pb
@@ -29,8 +31,6 @@ if TYPE_CHECKING:
 PAGE_SIZE = 100
 KIND_NAMES: Final = enum_names(pb.UserKind.DESCRIPTOR)
 KIND_VALUES: Final = {name: pb.UserKind.ValueType(value) for value, name in KIND_NAMES.items()}
-ROLE_NAMES: Final = enum_names(pb.UserRole.DESCRIPTOR)
-ROLE_VALUES: Final = {Role(name): pb.UserRole.ValueType(value) for value, name in ROLE_NAMES.items()}
 READ_USERS, WRITE_USERS = pb.PERMISSION_USERS_READ, pb.PERMISSION_USERS_WRITE
 SETTING_NAMES: Final = tuple(field.name for field in pb.UserSettings.DESCRIPTOR.fields)
 OF_PERSON = frozenset({"name", "email", "disabled"})
@@ -49,6 +49,9 @@ class UserAdministration:
 
     async def GetUser(self, request: pb.GetUserRequest, context: Context) -> pb.GetUserResponse:
         return await self._calls.run(request, context, self._acts.get)
+
+    async def GetCaller(self, request: pb.GetCallerRequest, context: Context) -> pb.GetCallerResponse:
+        return await self._calls.run(request, context, _caller)
 
     async def ListUsers(self, request: pb.ListUsersRequest, context: Context) -> pb.ListUsersResponse:
         return await self._calls.run(request, context, self._acts.page)
@@ -134,6 +137,10 @@ class UserActs:
                 account_id = (await self._accounts.get(account_id, among=among)).account_id
             found.append(Membership(account_id, Role(ROLE_NAMES[membership.role])))
         return tuple(found)
+
+
+async def _caller(_: pb.GetCallerRequest, authority: Authority) -> pb.GetCallerResponse:
+    return caller_message(current().caller, authority)
 
 
 def _changed_memberships(user: User, wanted: Collection[Membership], authority: Authority) -> tuple[Membership, ...]:
