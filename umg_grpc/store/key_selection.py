@@ -61,11 +61,15 @@ class KeySelection:
     """Name of a tag -> value that keys must have."""
     scope: KeyScope | None = None
     """Keys that the caller may see; None for all."""
+    key_ids: Collection[str] = ()
+    """Ids of keys; empty for all keys."""
+    text: str = ""
+    """Part of the name, or beginning of the id or the prefix; "" for all keys."""
 
     @property
     def is_everything(self) -> bool:
         """Whether all keys are selected."""
-        return self.scope is None and not (self.projects or self.users or self.tags)
+        return self.scope is None and not (self.projects or self.users or self.tags or self.key_ids or self.text)
 
     def conditions(self) -> list[ColumnElement[bool]]:
         """Return the conditions of the selected keys in the table of keys."""
@@ -74,6 +78,11 @@ class KeySelection:
             found.append(ApiKey.project_id.in_(self.projects))
         if self.users:
             found.append(ApiKey.user_id.in_(self.users))
+        if self.key_ids:
+            found.append(ApiKey.key_id.in_(self.key_ids))
+        if self.text:
+            beginnings = (column.startswith(self.text, autoescape=True) for column in (ApiKey.key_id, ApiKey.prefix))
+            found.append(or_(ApiKey.name.icontains(self.text, autoescape=True), *beginnings))
         found += [ApiKey.tags[name].as_string() == value for name, value in self.tags.items()]
         if self.scope is not None:
             found.append(self.scope.condition())

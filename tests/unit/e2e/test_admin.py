@@ -115,6 +115,21 @@ async def test_the_list_has_pages(admin: Admin) -> None:
     assert [*first["keys"], *second["keys"]][:3] == made[::-1]
 
 
+async def test_keys_are_found_by_their_ids_and_by_parts_of_their_names(admin: Admin) -> None:
+    made = [(await admin.create(name=name))["key"] for name in ("Nightly 100% build", "nightly test", "100 builds")]
+    nightly, test, builds = made
+    for query, expected in (
+        (f"key_ids={nightly['key_id']},{builds['key_id']},key_absent", [builds, nightly]),
+        ("text=NIGHTLY", [test, nightly]),
+        ("text=100%25", [nightly]),
+        (f"text={test['prefix']}", [test]),
+        (f"text={test['key_id'][:12]}", [test]),
+        (f"text=nightly&key_ids={test['key_id']}", [test]),
+        ("text=no key has this", []),
+    ):
+        assert (await admin.send("GET", f"{KEYS}?{query}"))[1]["keys"] == expected, query
+
+
 @dataclass(frozen=True)
 class Refused:
     id: str

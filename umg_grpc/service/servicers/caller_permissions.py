@@ -21,7 +21,7 @@ _EXTENT_VALUES: Final = {
 
 
 def caller_message(caller: Caller, authority: Authority) -> pb.GetCallerResponse:
-    """Return who calls, with which roles, and what they permit."""
+    """Return the caller with its roles and their permissions."""
     principal = authority.principal
     memberships = () if principal is None else principal.memberships
     return pb.GetCallerResponse(

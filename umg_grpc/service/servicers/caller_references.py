@@ -47,6 +47,8 @@ class CallerReferences:
             users=[(await self.user(each, authority, permission)).user_id for each in request.user_ids],
             tags=dict(request.tags),
             scope=authority.key_scope(permission, totals=_sums_projects(request)),
+            key_ids=request.key_ids if isinstance(request, pb.ListKeysRequest) else (),
+            text=request.text if isinstance(request, pb.ListKeysRequest) else "",
         )
 
 
