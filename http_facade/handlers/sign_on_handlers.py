@@ -11,27 +11,18 @@ from aiohttp import hdrs, web
 from http_facade.exchange.browser_sessions import BrowserSession, csrf_token
 from http_facade.exchange.handler_failures import explain
 from http_facade.exchange.http_exchange import HttpExchange
+from http_facade.exchange.page_headers import FORM_PAGE_HEADERS, FORM_TYPE, HTML_TYPE
 from http_facade.exchange.request_bodies import JSON_TYPE, read_body
 from http_facade.exchange.server_settings import Settings
 from http_facade.exchange.sign_on_interface import BrowserSignOn, SignInClient, local_path
-from http_facade.handlers.web_page_handlers import FILE_TYPES, SAFE_HEADERS
 from http_facade.routes import Shape
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.errors.http_status import HTTP_STATUS
 
 LOGIN_PATH = "/auth/login"
-FORM_TYPE = "application/x-www-form-urlencoded"
 MAX_FORM_BYTES = 16_384
 COUNTED_REASONS = frozenset({pb.ERROR_REASON_INVALID_KEY, pb.ERROR_REASON_PERMISSION_DENIED})
-PAGE_HEADERS = {
-    **SAFE_HEADERS,
-    "content-security-policy": SAFE_HEADERS["content-security-policy"].replace(
-        "form-action 'none'", "form-action 'self'"
-    ),
-    "referrer-policy": "same-origin",  # without a referrer, browsers send no origin with a form either
-    "cache-control": "no-store",
-}
 
 
 class SignOnHandlers:
@@ -180,7 +171,7 @@ class SignOnHandlers:
         ):
             text = text.replace(f"{{{{{name}}}}}", value)
         status = HTTP_STATUS[error.reason] if error is not None else 200
-        headers = {**PAGE_HEADERS, hdrs.CONTENT_TYPE: FILE_TYPES[".html"]}
+        headers = {**FORM_PAGE_HEADERS, hdrs.CONTENT_TYPE: HTML_TYPE}
         return web.Response(status=status, headers=headers, body=text.encode())
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from aiohttp import hdrs, web
 
 from http_facade.exchange.http_exchange import HttpExchange
+from http_facade.exchange.page_headers import HTML_TYPE, SAFE_HEADERS
 from http_facade.exchange.request_bodies import JSON_TYPE
 from http_facade.routes import Shape
 from umg_grpc.base.errors import UmgError
@@ -23,34 +24,13 @@ PLAYGROUND_PATH = "/playground"
 CACHE_CONTROL = "no-cache"
 """Caches keep a page, and check before each use whether it has changed."""
 FILE_TYPES = {
-    ".html": "text/html; charset=utf-8",
+    ".html": HTML_TYPE,
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
     ".json": JSON_TYPE,
     ".txt": "text/plain; charset=utf-8",
 }
-POLICY_DIRECTIVES = (
-    "default-src 'none'",
-    "script-src 'self'",
-    "style-src 'self'",
-    "connect-src 'self'",
-    "img-src 'self' data: blob:",  # images that a model made
-    "media-src 'self' blob:",  # and videos
-    "base-uri 'none'",
-    "form-action 'none'",
-    "frame-ancestors 'none'",
-    "require-trusted-types-for 'script'",
-)
-SAFE_HEADERS = {
-    "content-security-policy": "; ".join(POLICY_DIRECTIVES),
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-    "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=()",
-}
-"""Headers by which a browser runs no script but those of the pages, and sends nothing to other hosts."""
 
 
 class StaticFile(NamedTuple):
