@@ -88,13 +88,19 @@ class Shape(Enum):
     SIGN_IN_CALLBACK = auto()  # takes the query of an issuer's redirect, opens a session
     SIGN_OUT = auto()
     GET_SESSION = auto()
+    CONSOLE_PAGE = auto()
+    CONSOLE_FORM = auto()  # takes a form of a page, leads the browser on or shows a result once
 
 
 SIGN_ON_SHAPES = frozenset(
     {Shape.SIGN_IN_PAGE, Shape.SIGN_IN, Shape.SIGN_IN_CALLBACK, Shape.SIGN_OUT, Shape.GET_SESSION}
 )
 """Sign-on of people, which a service in the same process performs."""
-PAGE_SHAPES = frozenset({Shape.PLAYGROUND, Shape.DOCS, Shape.ASSET, Shape.OPENAPI, *SIGN_ON_SHAPES})
+CONSOLE_SHAPES = frozenset({Shape.CONSOLE_PAGE, Shape.CONSOLE_FORM})
+"""Console, which acts by the sessions of people."""
+PAGE_SHAPES = frozenset(
+    {Shape.PLAYGROUND, Shape.DOCS, Shape.ASSET, Shape.OPENAPI, *SIGN_ON_SHAPES, *CONSOLE_SHAPES}
+)
 """Pages for people and their parts, which are not served with `pages: false`."""
 PROBE_SHAPES = frozenset({Shape.ALIVE, Shape.READY, Shape.METRICS, Shape.HOME})
 
@@ -318,6 +324,11 @@ ROUTE_TABLE = (
     Route("GET", "/auth/callback", Shape.SIGN_IN_CALLBACK, needs_key=False),
     Route("POST", "/auth/logout", Shape.SIGN_OUT, needs_key=False),
     Route("GET", "/auth/me", Shape.GET_SESSION, needs_key=False),
+    *(
+        Route(method, path, shape, needs_key=False)
+        for path in ("/console", "/console/{page:.+}")
+        for method, shape in (("GET", Shape.CONSOLE_PAGE), ("POST", Shape.CONSOLE_FORM))
+    ),
 )
 
 METRICS_ROUTES = tuple(row for row in ROUTE_TABLE if row.shape is Shape.METRICS)

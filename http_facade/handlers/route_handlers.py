@@ -15,6 +15,7 @@ import grpc
 from aiohttp import hdrs, web
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from http_facade.console.console_handlers import ConsoleHandlers
 from http_facade.exchange.direct_json_response import WholeResponse
 from http_facade.exchange.event_stream_response import EventStream
 from http_facade.exchange.grpc_service_calls import call_unary, check_model, open_stream, response_headers
@@ -93,6 +94,8 @@ def handler(route: Route, channel: grpc.aio.Channel, settings: Settings) -> Hand
             return PageHandlers(pages=settings.pages).handler(route.shape)
         case Shape.SIGN_IN_PAGE | Shape.SIGN_IN | Shape.SIGN_IN_CALLBACK | Shape.SIGN_OUT | Shape.GET_SESSION:
             return SignOnHandlers(route.format, settings).handler(route.shape)
+        case Shape.CONSOLE_PAGE | Shape.CONSOLE_FORM:
+            return ConsoleHandlers(channel, settings).handler(route.shape)
         case unhandled:  # those of `ADMIN_METHODS` are above; a test calls every route
             raise KeyError(unhandled)
 

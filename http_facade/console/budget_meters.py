@@ -1,0 +1,76 @@
+"""Budgets of keys and projects as bars of spent, reserved and left."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.protobuf_json import enum_names
+
+PERIOD_NAMES = enum_names(pb.BudgetPeriod.DESCRIPTOR)
+WARN_PERCENT = 80
+PERIOD_DAYS = {pb.BUDGET_PERIOD_DAY: 1, pb.BUDGET_PERIOD_MONTH: 30}
+
+
+@dataclass(frozen=True)
+class BudgetMeter:
+    """Budget in its present period."""
+
+    period: str
+    """`day`, `month`, or "" for a budget that is spent once."""
+    is_soft: bool
+    limit: int
+    spent: int
+    reserved: int
+    ends: datetime | None
+    """When it is used up at the rate of its period so far; None if it is not before the period ends."""
+
+    @property
+    def left(self) -> int:
+        """Rest of the budget, at least 0."""
+        return max(0, self.limit - self.spent - self.reserved)
+
+    @property
+    def percent(self) -> int:
+        """Spent and reserved part in percent."""
+        used = self.spent + self.reserved
+        return 100 if self.limit <= 0 else min(100, 100 * used // self.limit)
+
+    @property
+    def state(self) -> str:
+        """Mark of the bar: `bad` when it is used up, `warn` from 80 % on."""
+        return "bad" if self.left == 0 else "warn" if self.percent >= WARN_PERCENT else "good"
+
+
+def key_meters(key: pb.Key, now: datetime) -> list[BudgetMeter]:
+    """Return the budgets of a key, the one of `budget_micro_credits` first."""
+    found = list[BudgetMeter]()
+    settings = key.settings
+    if settings.HasField("budget_micro_credits"):
+        budget = pb.Budget(period=settings.budget_period, micro_credits=settings.budget_micro_credits)
+        found.append(_meter(budget, key.spent_micro_credits, key.reserved_micro_credits, now))
+    return found + balance_meters(key.balances, now)
+
+
+def balance_meters(balances: Iterable[pb.BudgetBalance], now: datetime) -> list[BudgetMeter]:
+    """Return budgets with their balances."""
+    return [_meter(each.budget, each.spent_micro_credits, each.reserved_micro_credits, now) for each in balances]
+
+
+def _meter(budget: pb.Budget, spent: int, reserved: int, now: datetime) -> BudgetMeter:
+    period = PERIOD_NAMES.get(budget.period, "")
+    return BudgetMeter(period, budget.soft, budget.micro_credits, spent, reserved, _end(budget, spent, now))
+
+
+def _end(budget: pb.Budget, spent: int, now: datetime) -> datetime | None:
+    """Return when a budget is used up at the mean rate of its present period."""
+    if budget.period not in PERIOD_DAYS or spent <= 0 or spent >= budget.micro_credits:
+        return None
+    begin = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    following = begin + timedelta(days=1)
+    if budget.period == pb.BUDGET_PERIOD_MONTH:
+        begin = begin.replace(day=1)
+        following = (begin + timedelta(days=32)).replace(day=1)
+    rate = spent / max((now - begin).total_seconds(), 1)
+    end = now + timedelta(seconds=(budget.micro_credits - spent) / rate)
+    return end.astimezone(UTC) if end < following else None

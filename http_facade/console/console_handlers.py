@@ -1,0 +1,304 @@
+"""Handlers of the paths below `/console`: sign-in, the page of a path, and the acts of its forms."""
+
+import asyncio
+import secrets
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from types import MappingProxyType
+from urllib.parse import parse_qsl, urlencode
+
+import grpc
+from aiohttp import hdrs, web
+
+from http_facade.console.address_filters import OFFERED_SPANS, Filters, read_filters
+from http_facade.console.page_interface import Done, Lead, Page, Visit
+from http_facade.console.page_rendering import render, word
+from http_facade.console.page_table import CONSOLE_PAGES, find_page
+from http_facade.console.session_calls import CONSOLE_FACE, CallerRights, SessionCalls, administrative_methods
+from http_facade.exchange.browser_sessions import BrowserSession, csrf_token
+from http_facade.exchange.handler_failures import explain
+from http_facade.exchange.http_exchange import HttpExchange
+from http_facade.exchange.page_headers import FORM_PAGE_HEADERS, FORM_TYPE, HTML_TYPE
+from http_facade.exchange.request_bodies import read_body
+from http_facade.exchange.server_settings import Settings
+from http_facade.exchange.sign_on_interface import BrowserSignOn
+from http_facade.routes import Shape
+from umg_grpc.base.errors import UmgError, overloaded
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json_decoding import echo
+from umg_grpc.wire.errors.http_status import HTTP_STATUS
+
+CONSOLE_PATH, LOGIN_PATH = "/console", "/auth/login"
+HOLDER_PATH = f"{CONSOLE_PATH}/me"
+MAX_PAGES = 4
+"""Pages that a process draws at once, so that calls come first."""
+MAX_FORM_BYTES = 65_536
+ACT_FIELD, TOKEN_FIELD, ONCE_FIELD, NOTE_NAME = "act", "csrf_token", "form_id", "note"
+THEME_COOKIE, THEME_PATH = "umg_theme", "theme"
+PAGE_THEMES = ("system", "light", "dark")
+THEME_SECONDS = 365 * 86400
+MAX_FORM_IDS = 10_000
+
+
+@dataclass(frozen=True)
+class PageFrame:
+    """Values that all pages show around their content."""
+
+    page: Page
+    rights: CallerRights
+    filters: Filters
+    csrf_token: str
+    form_id: str
+    note: str
+    theme: str
+    path: str
+    now: datetime
+    entered: Mapping[str, str] = field(default_factory=dict)
+    """Fields of a form that was refused, to be shown again."""
+
+    @property
+    def navigation(self) -> Mapping[str, list[Page]]:
+        """Pages that the person may see, by groups."""
+        found = dict[str, list[Page]]()
+        for page in CONSOLE_PAGES:
+            if page.group and self.rights.may(page.permission):
+                found.setdefault(page.group, []).append(page)
+        return found
+
+    @property
+    def spans(self) -> tuple[str, ...]:
+        """Spans of time that are offered."""
+        return OFFERED_SPANS
+
+    @property
+    def themes(self) -> tuple[str, ...]:
+        """Colours that are offered."""
+        return PAGE_THEMES
+
+
+class ConsoleHandlers:
+    """Handlers of the console. All of a process share its bounds."""
+
+    def __init__(self, channel: grpc.aio.Channel, settings: Settings) -> None:
+        self._methods = administrative_methods(channel)
+        self._settings = settings
+
+    def handler(self, shape: Shape) -> Callable[[HttpExchange], Awaitable[web.StreamResponse]]:
+        """Return the handler method for pages or for their forms."""
+        return {Shape.CONSOLE_PAGE: self.show, Shape.CONSOLE_FORM: self.act}[shape]
+
+    async def show(self, exchange: HttpExchange) -> web.StreamResponse:
+        """Return the page of a path."""
+        return await self._respond(exchange, self._page)
+
+    async def act(self, exchange: HttpExchange) -> web.StreamResponse:
+        """Perform the act of a form, and lead the browser on, or show the result that is shown once."""
+        return await self._respond(exchange, self._act)
+
+    async def _respond(
+        self,
+        exchange: HttpExchange,
+        work: "Callable[[HttpExchange, BrowserSession, SessionCalls, CallerRights], Awaitable[web.Response]]",
+    ) -> web.StreamResponse:
+        """Return the response of `work` for the person of the session, or lead the browser to the sign-in."""
+        if not self._settings.load_shedder.admits():
+            raise overloaded("the gateway is busy with calls; load the page again")
+        browser = BrowserSession(exchange.request, self._sign_on.base_url)
+        if not browser.token:
+            return _sign_in(exchange)
+        calls = SessionCalls(self._methods, exchange, browser.token)
+        async with _places():
+            try:
+                rights = CallerRights(await calls.call(pb.GetCallerRequest(), pb.GetCallerResponse))
+            except UmgError as error:
+                if error.reason != pb.ERROR_REASON_INVALID_KEY:
+                    raise
+                response = _sign_in(exchange)
+                browser.forget_token(response)
+                return response
+            return await work(exchange, browser, calls, rights)
+
+    async def _page(
+        self, exchange: HttpExchange, browser: BrowserSession, calls: SessionCalls, rights: CallerRights
+    ) -> web.Response:
+        path = exchange.parameters.get("page", "")
+        if rights.is_holder and not path:
+            return _redirect(HOLDER_PATH)
+        try:
+            page, parameters = _found(path)
+            visit = _visit(exchange, calls, rights, parameters)
+        except UmgError as error:
+            return self._problem(exchange, browser, rights, error)
+        return await self._shown(exchange, browser, page, visit)
+
+    async def _shown(
+        self,
+        exchange: HttpExchange,
+        browser: BrowserSession,
+        page: Page,
+        visit: Visit,
+        problem: UmgError | None = None,
+        entered: Mapping[str, str] = MappingProxyType({}),
+    ) -> web.Response:
+        """Return a page; after a refused act with the problem above its content, and the fields of the form."""
+        try:
+            content = await page.load(visit)
+        except UmgError as error:
+            return self._problem(exchange, browser, visit.rights, error, page)
+        if isinstance(content, Lead) and content.target:
+            return _redirect(content.target)
+        frame = self._frame(exchange, browser, page, visit)
+        if problem is None:
+            return _html(200, page.name, frame=frame, content=content, problem=None)
+        explained, frame = self._explained(problem, exchange), replace(frame, entered=entered)
+        return _html(HTTP_STATUS[explained.reason], page.name, frame=frame, content=content, problem=explained)
+
+    async def _act(
+        self, exchange: HttpExchange, browser: BrowserSession, calls: SessionCalls, rights: CallerRights
+    ) -> web.Response:
+        browser.check_site()
+        form = await self._form(exchange)
+        browser.check_csrf_token(form.pop(TOKEN_FIELD, ""))
+        path = exchange.parameters.get("page", "")
+        if path == THEME_PATH:
+            return _themed(form)
+        page, parameters = _found(path)
+        visit = _visit(exchange, calls, rights, parameters)
+        act = page.acts.get(form.pop(ACT_FIELD, ""))
+        if act is None:
+            message = "the form names no act of this page; load the page again"
+            raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field=ACT_FIELD)
+        try:
+            self._use_form(form.pop(ONCE_FIELD, ""))
+            done = await act(visit, form)
+        except UmgError as error:
+            return await self._shown(exchange, browser, page, visit, error, form)
+        if isinstance(done, Done):
+            separator = "&" if "?" in done.path else "?"
+            return _redirect(f"{CONSOLE_PATH}/{done.path}{separator}{urlencode({NOTE_NAME: done.note})}")
+        frame = self._frame(exchange, browser, page, visit)
+        return _html(200, done.template, frame=frame, content=done.content, problem=None)
+
+    def _use_form(self, form_id: str) -> None:
+        """Note that a form was sent. Raise UmgError(ALREADY_EXISTS) for one that was sent before."""
+        if not form_id or form_id in _USED_FORMS:
+            message = "this form was sent already; load the page again to send another"
+            raise UmgError(pb.ERROR_REASON_ALREADY_EXISTS, message)
+        _USED_FORMS[form_id] = None
+        if len(_USED_FORMS) > MAX_FORM_IDS:
+            _USED_FORMS.popitem(last=False)
+
+    def _problem(
+        self,
+        exchange: HttpExchange,
+        browser: BrowserSession,
+        rights: CallerRights,
+        error: UmgError,
+        page: Page | None = None,
+    ) -> web.Response:
+        """Return a page with the reason why there is no other."""
+        now = datetime.now(UTC)
+        frame = PageFrame(
+            page=page or CONSOLE_PAGES[0],
+            rights=rights,
+            filters=read_filters({}, now),
+            csrf_token=csrf_token(browser.token),
+            form_id="",
+            note="",
+            theme=_theme(exchange),
+            path=exchange.request.path,
+            now=now,
+        )
+        explained = self._explained(error, exchange)
+        return _html(HTTP_STATUS[explained.reason], "problem", frame=frame, content=None, problem=explained)
+
+    def _frame(self, exchange: HttpExchange, browser: BrowserSession, page: Page, visit: Visit) -> PageFrame:
+        return PageFrame(
+            page=page,
+            rights=visit.rights,
+            filters=visit.filters,
+            csrf_token=csrf_token(browser.token),
+            form_id=secrets.token_urlsafe(16),
+            note=_note(exchange.request.query.get(NOTE_NAME, "")),
+            theme=_theme(exchange),
+            path=exchange.request.path,
+            now=visit.now,
+        )
+
+    def _explained(self, error: UmgError, exchange: HttpExchange) -> UmgError:
+        explained = explain(error, exchange, CONSOLE_FACE)
+        exchange.failure = explained.name
+        return explained
+
+    @property
+    def _sign_on(self) -> BrowserSignOn:
+        if (sign_on := self._settings.sign_on) is None:
+            message = "the console is served by the HTTP face of the service's own process, which this one is not"
+            raise UmgError(pb.ERROR_REASON_API_NOT_SERVED, message, api="console")
+        return sign_on
+
+    async def _form(self, exchange: HttpExchange) -> dict[str, str]:
+        limit = min(MAX_FORM_BYTES, self._settings.body_limit_bytes)
+        body = await read_body(exchange, limit, self._settings.upload_seconds, (FORM_TYPE,))
+        return dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
+
+
+_USED_FORMS = OrderedDict[str, None]()
+_PLACES = dict[asyncio.AbstractEventLoop, asyncio.Semaphore]()
+
+
+def _places() -> asyncio.Semaphore:
+    return _PLACES.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(MAX_PAGES))
+
+
+def _found(path: str) -> tuple[Page, Mapping[str, str]]:
+    if (found := find_page(path)) is None:
+        message = f"the console has no page {echo(path)}; the navigation lists all of them"
+        raise UmgError(pb.ERROR_REASON_PATH_NOT_FOUND, message, path=f"{CONSOLE_PATH}/{path}")
+    return found
+
+
+def _visit(exchange: HttpExchange, calls: SessionCalls, rights: CallerRights, parameters: Mapping[str, str]) -> Visit:
+    now = datetime.now(UTC)
+    query = {name: value for name, value in exchange.request.query.items() if name != NOTE_NAME}
+    return Visit(calls, rights, read_filters(query, now), parameters, now)
+
+
+def _sign_in(exchange: HttpExchange) -> web.Response:
+    target = exchange.request.path_qs if exchange.request.method == hdrs.METH_GET else CONSOLE_PATH
+    return _redirect(f"{LOGIN_PATH}?{urlencode({'return': target})}")
+
+
+def _themed(form: Mapping[str, str]) -> web.Response:
+    """Return the way back to a page, with the chosen colours."""
+    path = form.get("return", "")
+    response = _redirect(path if path.startswith(CONSOLE_PATH) else CONSOLE_PATH)
+    theme = form.get("theme", "")
+    response.set_cookie(
+        THEME_COOKIE, theme if theme in PAGE_THEMES else PAGE_THEMES[0], max_age=THEME_SECONDS, samesite="Lax"
+    )
+    return response
+
+
+def _theme(exchange: HttpExchange) -> str:
+    theme = exchange.request.cookies.get(THEME_COOKIE, "")
+    return theme if theme in PAGE_THEMES else PAGE_THEMES[0]
+
+
+def _note(key: str) -> str:
+    """Return the words of a note in an address; "" for a note that does not exist."""
+    try:
+        return word(f"notes.{key}") if key else ""
+    except KeyError:
+        return ""
+
+
+def _redirect(path: str) -> web.Response:
+    return web.Response(status=303, headers={hdrs.LOCATION: path, hdrs.CACHE_CONTROL: "no-store"})
+
+
+def _html(status: int, template: str, **values: object) -> web.Response:
+    headers = {**FORM_PAGE_HEADERS, hdrs.CONTENT_TYPE: HTML_TYPE}
+    return web.Response(status=status, headers=headers, body=render(template, **values).encode())

@@ -1,0 +1,56 @@
+"""Values of the fields of forms."""
+
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+
+from umg_grpc.base.errors import UmgError
+from umg_grpc.base.micro_credits import MICRO_CREDITS
+from umg_grpc.v1 import pb
+
+MAX_CREDITS = Decimal(9_000_000_000_000)
+
+
+def text(form: Mapping[str, str], name: str) -> str:
+    """Return a text without spaces around it; "" for an empty field."""
+    return form.get(name, "").strip()
+
+
+def names(form: Mapping[str, str], name: str) -> list[str]:
+    """Return a list of names, between which a field has commas or line ends."""
+    return [each.strip() for each in form.get(name, "").replace("\n", ",").split(",") if each.strip()]
+
+
+def number(form: Mapping[str, str], name: str) -> int | None:
+    """Return a whole number; None for an empty field. Raise UmgError(INVALID_FIELD)."""
+    if not (given := text(form, name).replace(",", "")):
+        return None
+    try:
+        return int(given)
+    except ValueError:
+        raise _invalid(name, "a whole number, such as 60", given) from None
+
+
+def micro_credits(form: Mapping[str, str], name: str) -> int | None:
+    """Return an amount of credits as micro-credits; None for an empty field. Raise UmgError(INVALID_FIELD)."""
+    if not (given := text(form, name).replace(",", "")):
+        return None
+    try:
+        amount = Decimal(given)
+    except InvalidOperation:
+        raise _invalid(name, "an amount of credits, such as 12.50", given) from None
+    micros = amount * MICRO_CREDITS if amount.is_finite() and 0 <= amount <= MAX_CREDITS else None
+    if micros is None or micros != micros.to_integral_value():
+        raise _invalid(name, "an amount of credits from 0 on with at most six decimals", given)
+    return int(micros)
+
+
+def check_typed(form: Mapping[str, str], name: str, expected: str) -> None:
+    """Raise UmgError(INVALID_FIELD) unless a field confirms an act by the name of its object."""
+    if text(form, name) != expected:
+        message = f"not done: type `{expected}` to confirm"
+        raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field=name)
+
+
+def _invalid(name: str, expected: str, given: str) -> UmgError:
+    message = f"not saved: `{name}` must be {expected}, not `{given[:50]}`"
+    return UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field=name)

@@ -1,0 +1,78 @@
+"""Interface of the console's pages: the request that a page gets, and the end of an act."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+
+from http_facade.console.address_filters import Filters
+from http_facade.console.session_calls import CallerRights, SessionCalls
+
+if TYPE_CHECKING:
+    from umg_grpc.v1 import pb
+
+
+@dataclass(frozen=True)
+class Visit:
+    """One request of a page by a person."""
+
+    calls: SessionCalls
+    rights: CallerRights
+    filters: Filters
+    parameters: Mapping[str, str]
+    """Parameters of the path, by their names in the table of pages."""
+    now: datetime
+
+
+Form: TypeAlias = Mapping[str, str]
+"""Fields of a form that was sent, without those of its protection."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """End of an act, after which the browser is led to a page."""
+
+    path: str
+    """Below `/console`, with its query."""
+    note: str
+    """Key of the words about the act that was done."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """End of an act whose result is shown once, for example a new secret."""
+
+    template: str
+    content: object
+
+
+Act: TypeAlias = Callable[[Visit, Form], Awaitable[Done | Shown]]
+
+
+@runtime_checkable
+class Lead(Protocol):
+    """Content of a page that may lead the browser to another one."""
+
+    @property
+    def target(self) -> str:
+        """Path of the other page; "" for this one."""
+        ...
+
+
+@dataclass(frozen=True)
+class Page:
+    """Row of the table of pages."""
+
+    name: str
+    """Name of the page's template, and of its words."""
+    path: str
+    """Path below `/console`, "" for the first page; `{name}` matches one segment, at the end all that follow."""
+    load: Callable[[Visit], Awaitable[object]]
+    """Returns the content that the template gets as `content`. Raises UmgError."""
+    permission: "pb.Permission.ValueType"
+    """Permission that the page requires; it is listed for people with more than the calling key."""
+    group: str = ""
+    """Group of the navigation that lists it; "" for a page that others lead to."""
+    acts: Mapping[str, Act] = field(default_factory=lambda: MappingProxyType({}))
+    """Acts of its forms, by the values of their field `act`."""

@@ -1,0 +1,68 @@
+"""Drawing of the console's pages by Jinja2, which is imported by the first of them."""
+
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from http_facade.console import figure_texts
+
+if TYPE_CHECKING:
+    import jinja2
+
+WORDS_FILE = "words.toml"
+TEMPLATE_FILTERS = {
+    "count": figure_texts.count_text,
+    "amount": figure_texts.amount_text,
+    "exact_amount": figure_texts.exact_amount,
+    "milliseconds": figure_texts.milliseconds_text,
+    "exact_time": figure_texts.exact_time,
+    "ago": figure_texts.relative_time,
+}
+"""Filters of templates. Templates escape all texts, and fail on unknown names."""
+
+
+class WordTable:
+    """Texts by their names, which templates write as attributes; no other attribute hides one of them."""
+
+    def __init__(self, table: Mapping[str, Any]) -> None:
+        self.__table = {name: WordTable(each) if isinstance(each, dict) else each for name, each in table.items()}
+
+    def __getitem__(self, name: str) -> "WordTable | str":
+        return self.__table[name]
+
+
+@cache
+def words() -> Mapping[str, Mapping[str, str]]:
+    """Return all English texts of the console, by page and name."""
+    return tomllib.loads(files("http_facade").joinpath("console", WORDS_FILE).read_text())
+
+
+def word(key: str, /, **values: object) -> str:
+    """Return a text by its key, `page.name`, with values in place of its braces. Raise KeyError for an unknown one."""
+    page, _, name = key.partition(".")
+    text = words()[page][name]
+    return text.format(**values) if values else text
+
+
+def render(template: str, **values: object) -> str:
+    """Return the HTML of a page."""
+    return _environment().get_template(f"{template}.html").render(**values)
+
+
+@cache
+def _environment() -> "jinja2.Environment":
+    import jinja2  # 50 ms, which a start without a console does not have
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("http_facade.console"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    environment.filters |= {**TEMPLATE_FILTERS, "fill": str.format}
+    environment.globals["words"] = WordTable(words())
+    return environment

@@ -1,0 +1,50 @@
+"""Table of the console's pages, in the order of the navigation."""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+
+from http_facade.console.page_interface import Page
+from http_facade.console.pages import key_pages, overview_page, request_pages, search_page
+from umg_grpc.v1 import pb
+
+WATCH_GROUP, ACCESS_GROUP, SERVE_GROUP, RECORD_GROUP = "watch", "access", "serve", "record"
+CONSOLE_PAGES = (
+    Page("overview", "", overview_page.load_overview, pb.PERMISSION_USAGE_READ, WATCH_GROUP),
+    Page("search", "search", search_page.load_search, pb.PERMISSION_RECORDS_READ),
+    Page("requests", "requests", request_pages.load_calls, pb.PERMISSION_RECORDS_READ, WATCH_GROUP),
+    Page("request", "requests/{request_id:.+}", request_pages.load_call, pb.PERMISSION_RECORDS_READ),
+    Page("keys", "keys", key_pages.load_keys, pb.PERMISSION_KEYS_READ, ACCESS_GROUP),
+    Page(
+        "new_key",
+        "keys/new",
+        key_pages.load_new_key,
+        pb.PERMISSION_KEYS_WRITE,
+        acts={"create": key_pages.create_key},
+    ),
+    Page(
+        "key",
+        "keys/{key_id}",
+        key_pages.load_key,
+        pb.PERMISSION_KEYS_READ,
+        acts={"rotate": key_pages.rotate_key, "revoke": key_pages.revoke_key, "change": key_pages.change_key},
+    ),
+)
+_PARAMETER = re.compile(r"\{(\w+)(?::(.+?))?\}")
+
+
+def find_page(path: str) -> tuple[Page, Mapping[str, str]] | None:
+    """Return the page at a path below `/console`, with the parameters of the path; None if there is none."""
+    for page in CONSOLE_PAGES:
+        if match := _pattern(page.path).fullmatch(path):
+            return page, match.groupdict()
+    return None
+
+
+@cache
+def _pattern(path: str) -> re.Pattern[str]:
+    parts, end = list[str](), 0
+    for found in _PARAMETER.finditer(path):
+        parts += re.escape(path[end : found.start()]), f"(?P<{found[1]}>{found[2] or '[^/]+'})"
+        end = found.end()
+    return re.compile("".join((*parts, re.escape(path[end:]))))
