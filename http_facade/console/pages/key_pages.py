@@ -1,0 +1,252 @@
+"""Pages of keys: the list, one key with its acts, and the form of a new one."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from urllib.parse import quote
+
+import msgspec
+
+from http_facade.console import form_values
+from http_facade.console.budget_meters import BudgetMeter, key_meters
+from http_facade.console.call_outcomes import Mark
+from http_facade.console.object_names import account_names
+from http_facade.console.page_interface import Done, Form, Shown, Visit
+from http_facade.console.pages.request_pages import CallRow, call_row
+from umg_grpc.base.printable_text import printable
+from umg_grpc.v1 import pb
+from umg_grpc.wire import administration_api_json as bodies
+from umg_grpc.wire.protobuf_json import enum_names
+
+PAGE_SIZE, FAILED_ROWS = 50, 5
+SECONDS_PER_DAY = 86_400
+EXPIRY_WARNING_SECONDS = 7 * SECONDS_PER_DAY
+OVERLAP_WORDS = {"0": "now", "3600": "1 h", "86400": "24 h", "604800": "7 d"}
+"""Seconds for which the former secret stays valid -> words."""
+BUDGET_PERIODS = ("month", "day", "none")
+OPERATION_NAMES = enum_names(pb.KeyOperation.DESCRIPTOR)
+
+
+@dataclass(frozen=True)
+class KeyRow:
+    """Row of the list of keys."""
+
+    key: pb.Key
+    path: str
+    name: str
+    mark: Mark
+    project: str
+    meters: Sequence[BudgetMeter]
+
+
+@dataclass(frozen=True)
+class KeyList:
+    """Content of the list of keys."""
+
+    rows: Sequence[KeyRow]
+    text: str
+    include_ended: bool
+    older: str
+    newest: str
+    may_create: bool
+
+
+@dataclass(frozen=True)
+class KeyView:
+    """Content of the page of one key."""
+
+    row: KeyRow
+    models: str
+    operations: str
+    channels: str
+    tags: Mapping[str, str]
+    entries: Sequence[pb.UsageEntry]
+    failed: Sequence[CallRow]
+    overlaps: Mapping[str, str]
+    may_rotate: bool
+    may_change: bool
+    project_path: str
+
+
+@dataclass(frozen=True)
+class NewKey:
+    """Content of the form of a new key."""
+
+    projects: Mapping[str, str]
+    periods: Sequence[str]
+
+
+@dataclass(frozen=True)
+class NewSecret:
+    """Secret that is shown once, with the command that calls the gateway with it."""
+
+    key: pb.Key
+    path: str
+    secret: str
+    is_rotated: bool
+
+
+async def load_keys(visit: Visit) -> KeyList:
+    """Return a page of the keys, newest first."""
+    filters = visit.filters
+    include_ended = bool(filters.text("ended"))
+    request = pb.ListKeysRequest(
+        page_size=PAGE_SIZE,
+        page_token=filters.page_token,
+        include_ended=include_ended,
+        project_ids=filters.values("project"),
+        tags=filters.tags(),
+        text=filters.text("text"),
+    )
+    response = await visit.calls.call(request, pb.ListKeysResponse)
+    names = await account_names(visit.calls, visit.rights)
+    return KeyList(
+        rows=[_row(key, names, visit.now) for key in response.keys],
+        text=filters.text("text"),
+        include_ended=include_ended,
+        older=filters.changed(page=response.next_page_token) if response.next_page_token else "",
+        newest=filters.changed() if filters.page_token else "",
+        may_create=visit.rights.may(pb.PERMISSION_KEYS_WRITE),
+    )
+
+
+async def load_key(visit: Visit) -> KeyView:
+    """Return one key with its usage and its failed calls. Raise UmgError(OBJECT_NOT_FOUND)."""
+    key = await _find(visit)
+    names = await account_names(visit.calls, visit.rights)
+    usage = pb.ListUsageRequest(
+        key_ids=[key.key_id],
+        group_by=[pb.USAGE_DIMENSION_MODEL],
+        start_time=visit.filters.start_time(),
+        end_time=visit.filters.end_time(),
+        page_size=PAGE_SIZE,
+    )
+    entries = (await visit.calls.call(usage, pb.ListUsageResponse)).entries
+    settings = key.settings
+    return KeyView(
+        row=_row(key, names, visit.now),
+        models=", ".join(settings.model_patterns),
+        operations=", ".join(OPERATION_NAMES[each] for each in settings.operations),
+        channels=", ".join(settings.channels),
+        tags=dict(sorted(settings.tags.items())),
+        entries=sorted(entries, key=lambda entry: -entry.micro_credits),
+        failed=await _failed_calls(visit, key),
+        overlaps=OVERLAP_WORDS,
+        may_rotate=_is_open(key) and visit.rights.may_change(pb.PERMISSION_KEYS_ROTATE, key),
+        may_change=_is_open(key) and visit.rights.may_change(pb.PERMISSION_KEYS_WRITE, key),
+        project_path=f"/console/projects/{quote(settings.project_id)}" if settings.project_id else "",
+    )
+
+
+async def load_new_key(visit: Visit) -> NewKey:
+    """Return the choices of the form of a new key."""
+    projects = dict[str, str]()
+    if visit.rights.may(pb.PERMISSION_ACCOUNTS_READ):
+        request = pb.ListAccountsRequest(kind=pb.ACCOUNT_KIND_PROJECT, page_size=1000)
+        for account in (await visit.calls.call(request, pb.ListAccountsResponse)).accounts:
+            if visit.rights.may(pb.PERMISSION_KEYS_WRITE, account.account_id):
+                projects[account.account_id] = account.settings.name
+    return NewKey(projects, BUDGET_PERIODS)
+
+
+async def create_key(visit: Visit, form: Form) -> Shown:
+    """Create a key of the form, and show its secret once."""
+    settings = {"name": form_values.text(form, "name"), **_settings(form)}
+    if project := form_values.text(form, "project"):
+        settings["project_id"] = project
+    request = bodies.decode_create(msgspec.json.encode({"settings": settings}))
+    made = await visit.calls.call(request, pb.CreateKeyResponse)
+    return _secret(made.key, made.secret, is_rotated=False)
+
+
+async def rotate_key(visit: Visit, form: Form) -> Shown:
+    """Give the key a new secret, and show it once."""
+    key = await _find(visit)
+    body = {"overlap_seconds": form_values.number(form, "overlap")}
+    request = bodies.decode_rotate(msgspec.json.encode(body))
+    request.key_id = key.key_id
+    made = await visit.calls.call(request, pb.RotateKeyResponse)
+    return _secret(made.key, made.secret, is_rotated=True)
+
+
+async def revoke_key(visit: Visit, form: Form) -> Done:
+    """Revoke the key whose name the form repeats."""
+    key = await _find(visit)
+    form_values.check_typed(form, "name", key.settings.name)
+    await visit.calls.call(pb.RevokeKeyRequest(key_id=key.key_id), pb.RevokeKeyResponse)
+    return Done(f"keys/{quote(key.key_id)}", "key_revoked")
+
+
+async def change_key(visit: Visit, form: Form) -> Done:
+    """Change the limits, the budget and the models of the key."""
+    key = await _find(visit)
+    request = bodies.decode_update(msgspec.json.encode({"settings": _settings(form)}))
+    request.key_id = key.key_id
+    await visit.calls.call(request, pb.UpdateKeyResponse)
+    return Done(f"keys/{quote(key.key_id)}", "key_changed")
+
+
+def _settings(form: Form) -> dict[str, object]:
+    """Return the settings of a form by their names in JSON; None removes a limit."""
+    found: dict[str, object] = {
+        name: form_values.number(form, name)
+        for name in ("requests_per_minute", "tokens_per_minute", "concurrent_requests")
+        if name in form
+    }
+    if "budget" in form:
+        found["budget_micro_credits"] = form_values.micro_credits(form, "budget")
+        period = form_values.text(form, "budget_period")
+        found["budget_period"] = period if period in BUDGET_PERIODS else BUDGET_PERIODS[0]
+    if "models" in form:
+        found["model_patterns"] = form_values.names(form, "models")
+    return found
+
+
+async def _find(visit: Visit) -> pb.Key:
+    request = pb.GetKeyRequest(key_id=visit.parameters["key_id"])
+    return (await visit.calls.call(request, pb.GetKeyResponse)).key
+
+
+async def _failed_calls(visit: Visit, key: pb.Key) -> list[CallRow]:
+    request = pb.ListRequestRecordsRequest(
+        key_ids=[key.key_id],
+        failed_only=True,
+        page_size=FAILED_ROWS,
+        start_time=visit.filters.start_time(),
+        end_time=visit.filters.end_time(),
+    )
+    if not visit.rights.may_change(pb.PERMISSION_RECORDS_READ, key):
+        return []
+    records = (await visit.calls.call(request, pb.ListRequestRecordsResponse)).records
+    return [call_row(record, {key.key_id: key.settings.name}) for record in records]
+
+
+def _row(key: pb.Key, projects: Mapping[str, str], now: datetime) -> KeyRow:
+    project = key.settings.project_id
+    return KeyRow(
+        key=key,
+        path=f"/console/keys/{quote(key.key_id, safe='')}",
+        name=printable(key.settings.name),
+        mark=_mark(key, now),
+        project=printable(projects.get(project, project)),
+        meters=key_meters(key, now),
+    )
+
+
+def _mark(key: pb.Key, now: datetime) -> Mark:
+    if key.HasField("revoke_time"):
+        return Mark("bad", "revoked")
+    if not key.settings.HasField("expire_time"):
+        return Mark("good", "active")
+    seconds = (key.settings.expire_time.ToDatetime(UTC) - now).total_seconds()
+    if seconds <= 0:
+        return Mark("off", "expired")
+    return Mark("warn", "expires soon") if seconds < EXPIRY_WARNING_SECONDS else Mark("good", "active")
+
+
+def _is_open(key: pb.Key) -> bool:
+    return not key.HasField("revoke_time")
+
+
+def _secret(key: pb.Key, secret: str, *, is_rotated: bool) -> Shown:
+    return Shown("secret", NewSecret(key, f"/console/keys/{quote(key.key_id, safe='')}", secret, is_rotated))

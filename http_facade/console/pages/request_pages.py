@@ -1,0 +1,204 @@
+"""Pages of the recorded calls: the list with its filters, and the whole story of one call."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from http_facade.console.call_outcomes import OPERATION_NAMES, Mark, duration_text, outcome, tokens
+from http_facade.console.figure_texts import UNKNOWN_TEXT, count_text
+from http_facade.console.object_names import key_names
+from http_facade.console.page_interface import Visit
+from umg_grpc.base.printable_text import printable
+from umg_grpc.v1 import pb
+
+PAGE_SIZE = 50
+MAX_PERCENT = 100.0
+MIN_BAR_PERCENT = 0.5
+
+
+@dataclass(frozen=True)
+class CallRow:
+    """Row of the list of calls."""
+
+    path: str
+    request_id: str
+    time: Timestamp
+    outcome: Mark
+    model: str
+    key_id: str
+    key_name: str
+    channel: str
+    milliseconds: str
+    input_tokens: int
+    output_tokens: int
+    micro_credits: int
+
+
+@dataclass(frozen=True)
+class CallList:
+    """Content of the list of calls."""
+
+    rows: Sequence[CallRow]
+    older: str
+    """Query of the next page; "" on the last one."""
+    newest: str
+    """Query of the first page; "" on it."""
+    command: str
+
+
+@dataclass(frozen=True)
+class AttemptBar:
+    """Attempt of a call at a channel, with its place on the time line in percent of the call."""
+
+    channel: str
+    upstream_model: str
+    outcome: Mark
+    begin_percent: str
+    width_percent: str
+    after: str
+    milliseconds: str
+    status: str
+    code: str
+    message: str
+    upstream_request_id: str
+    protocol: str
+
+
+@dataclass(frozen=True)
+class CallStory:
+    """Content of the page of one call."""
+
+    record: pb.RequestRecord
+    outcome: Mark
+    path: str
+    operation: str
+    key_name: str
+    milliseconds: str
+    first_byte: str
+    message: str
+    attempts: Sequence[AttemptBar]
+    words_of_provider: str
+    id_at_provider: str
+    tokens: tuple[int, int]
+    quantities: Mapping[str, str]
+    dropped: str
+    earlier: Sequence[CallRow]
+
+
+async def load_calls(visit: Visit) -> CallList:
+    """Return a page of the calls that the filters select, newest first."""
+    filters = visit.filters
+    request = pb.ListRequestRecordsRequest(
+        start_time=filters.start_time(),
+        end_time=filters.end_time(),
+        key_ids=await _key_ids(visit),
+        models=filters.values("model"),
+        channels=filters.values("channel"),
+        agents=filters.values("agent"),
+        project_ids=filters.values("project"),
+        end_users=filters.values("user"),
+        tags=filters.tags(),
+        failed_only=filters.failed,
+        page_size=PAGE_SIZE,
+        page_token=filters.page_token,
+    )
+    response = await visit.calls.call(request, pb.ListRequestRecordsResponse)
+    names = await key_names(visit.calls, (record.key_id for record in response.records))
+    return CallList(
+        rows=[call_row(record, names) for record in response.records],
+        older=filters.changed(page=response.next_page_token) if response.next_page_token else "",
+        newest=filters.changed() if filters.page_token else "",
+        command=filters.command("umg requests list"),
+    )
+
+
+async def load_call(visit: Visit) -> CallStory:
+    """Return the story of one call. Raise UmgError(OBJECT_NOT_FOUND)."""
+    request_id = visit.parameters["request_id"]
+    found = await visit.calls.call(pb.GetRequestRecordRequest(request_id=request_id), pb.GetRequestRecordResponse)
+    record = found.record
+    names = await key_names(visit.calls, (each.key_id for each in (record, *found.earlier_records)))
+    failed = [attempt for attempt in record.attempts if attempt.upstream_message]
+    return CallStory(
+        record=record,
+        outcome=outcome(record),
+        path=call_path(record.request_id),
+        operation=OPERATION_NAMES.get(record.operation, UNKNOWN_TEXT),
+        key_name=names.get(record.key_id, record.key_id),
+        milliseconds=duration_text(record.duration, is_known=record.HasField("duration")),
+        first_byte=duration_text(record.first_byte_duration, is_known=record.HasField("first_byte_duration")),
+        message=printable(record.message),
+        attempts=[_attempt(record, attempt) for attempt in record.attempts],
+        words_of_provider=printable(failed[-1].upstream_message) if failed else "",
+        id_at_provider=failed[-1].upstream_request_id if failed else "",
+        tokens=tokens(record),
+        quantities={
+            pb.BillableUnit.Name(each.unit).removeprefix("BILLABLE_UNIT_").replace("_", " ").lower(): count_text(
+                each.count
+            )
+            for each in record.quantities
+        },
+        dropped=printable(", ".join(record.dropped)),
+        earlier=[call_row(each, names) for each in found.earlier_records],
+    )
+
+
+def call_path(request_id: str) -> str:
+    """Return the path of the page of a call."""
+    return f"/console/requests/{quote(request_id, safe='')}"
+
+
+def call_row(record: pb.RequestRecord, names: Mapping[str, str]) -> CallRow:
+    """Return the row of a call. `names`: of keys by their ids."""
+    sent, received = tokens(record)
+    return CallRow(
+        path=call_path(record.request_id),
+        request_id=printable(record.request_id),
+        time=record.start_time,
+        outcome=outcome(record),
+        model=printable(record.model),
+        key_id=record.key_id,
+        key_name=printable(names.get(record.key_id, record.key_id)),
+        channel=printable(record.channel),
+        milliseconds=duration_text(record.duration, is_known=record.HasField("duration")),
+        input_tokens=sent,
+        output_tokens=received,
+        micro_credits=record.micro_credits,
+    )
+
+
+async def _key_ids(visit: Visit) -> list[str]:
+    """Return the ids of the keys of the filter, which names them by id, name or prefix. Raise UmgError."""
+    found = [
+        await visit.calls.call(pb.GetKeyRequest(key_id=each), pb.GetKeyResponse) for each in visit.filters.values("key")
+    ]
+    return [each.key.key_id for each in found]
+
+
+def _attempt(record: pb.RequestRecord, attempt: pb.RequestAttempt) -> AttemptBar:
+    total = max(record.duration.ToMicroseconds(), 1)
+    after = attempt.start_time.ToMicroseconds() - record.start_time.ToMicroseconds()
+    begin = min(MAX_PERCENT, 100 * max(after, 0) / total)
+    width = max(MIN_BAR_PERCENT, min(MAX_PERCENT - begin, 100 * attempt.duration.ToMicroseconds() / total))
+    has_failed = attempt.reason != pb.ERROR_REASON_UNSPECIFIED
+    kind = attempt.failure_kind or (_reason(attempt.reason) if has_failed else "ok")
+    return AttemptBar(
+        channel=printable(attempt.channel),
+        upstream_model=printable(attempt.upstream_model),
+        outcome=Mark("bad" if has_failed else "good", kind),
+        begin_percent=f"{begin:.2f}",
+        width_percent=f"{width:.2f}",
+        after=count_text(after // 1000),
+        milliseconds=duration_text(attempt.duration, is_known=attempt.HasField("duration")),
+        status=str(attempt.upstream_status_code) if attempt.HasField("upstream_status_code") else "",
+        code=printable(attempt.upstream_code),
+        message=printable(attempt.upstream_message),
+        upstream_request_id=printable(attempt.upstream_request_id),
+        protocol=printable(attempt.protocol_choice),
+    )
+
+
+def _reason(reason: "pb.ErrorReason.ValueType") -> str:
+    return pb.ErrorReason.Name(reason).removeprefix("ERROR_REASON_").lower()
