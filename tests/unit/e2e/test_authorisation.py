@@ -124,3 +124,168 @@ SERVICES = {
     "umg.v1.TaskService": {ADMIN_SCOPE},
 }
 """Scopes of which a key needs one for the methods of a service."""
+OWN = {
+    "GetUsage",
+    "GetRequestRecord",
+    "ListKeys",
+    "ListUsage",
+    "ListEndUserUsage",
+    "ListRequestRecords",
+    "RotateKey",
+    "GetCaller",
+}
+"""Methods that every key may call for itself; lists contain its own objects."""
+OF_OBJECTS = {"GetVideoTask", "ListVideoTasks", "RemixVideoTask", "CheckChannel"}
+"""Methods whose `model` is a condition on tasks of the caller, or optional, and not the model of the call."""
+OWN_SHAPES = {
+    *(
+        Shape.GET_REQUEST,
+        Shape.LIST_KEYS,
+        Shape.LIST_USAGE,
+        Shape.LIST_END_USER_USAGE,
+        Shape.LIST_REQUESTS,
+        Shape.GET_CALLER,
+    ),
+}
+"""Shapes of routes that every key may call for its own calls; the route of a key names another one here."""
+SIGNED = {"umg.v1.FileService.GetFile", "umg.v1.FileService.DownloadFile", "umg.v1.VideoService.ReceiveVideoCallback"}
+"""Methods whose requests have a signature, and whose callers need no key."""
+
+INVALID = {"no key": "MISSING_KEY", "unknown": "INVALID_KEY", "expired": "KEY_EXPIRED", "revoked": "INVALID_KEY"}
+"""Reason by the kind of a key with which no call is possible."""
+KINDS = (*INVALID, "another model", "other operations", "administrator alone", "no administrator", "everything")
+
+
+WITHOUT_THE_MODEL = {"another model", "administrator alone"}
+"""Kinds of keys for which the models of this module do not exist: the operation `models` alone permits no model."""
+
+
+async def _secrets(gateway: Running) -> dict[str, str]:
+    keys, past = ApiKeys(gateway.service.store), datetime.now(UTC) - timedelta(seconds=1)
+    earlier = ApiKeys(gateway.service.store, now=lambda: past - timedelta(hours=1))
+    secrets = {
+        "unknown": "sk-umg-unknown",
+        "expired": (await earlier.create("expired", expire_time=past, administrator=True))[1],
+        "revoked": (await keys.create("revoked", administrator=True))[1],
+        "another model": (await keys.create("another model", model_patterns=["other-*"], administrator=True))[1],
+        "administrator alone": (await keys.create("administrator", operations=["models"], administrator=True))[1],
+        "no administrator": (await keys.create("no administrator"))[1],
+        "everything": (await keys.create("everything", administrator=True))[1],
+    }
+    await revoke(gateway.service, "revoked", secrets["revoked"])
+    await keys.create("another")
+    for scopes in (
+        ({scope} for scope in SHAPES.values()),
+        ({scope} for scope in UNARY_SCOPES.values()),
+        SERVICES.values(),
+    ):
+        for without in scopes:
+            name = f"all but {', '.join(sorted(without))}"
+            if name not in secrets:
+                rest = [operation for operation in PERMITTED_OPERATIONS if operation not in without]
+                _, secrets[name] = await keys.create(name, operations=rest, administrator=ADMIN_SCOPE not in without)
+    return secrets
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def gate(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Gate, None]:
+    data = tmp_path_factory.mktemp("authorisation")
+    async with (
+        running(CONFIG, data) as gateway,
+        aiohttp.ClientSession(gateway.url) as session,
+        grpc.aio.insecure_channel(gateway.grpc) as channel,
+    ):
+        yield Gate(gateway, session, channel, await _secrets(gateway))
+
+
+def denies(kind: str, scopes: set[str]) -> bool:
+    """Return whether a valid key of a kind has none of the scopes."""
+    if kind == "administrator alone":
+        return scopes.isdisjoint({ADMIN_SCOPE, "models"})
+    return kind == "other operations" or (kind == "no administrator" and scopes == {ADMIN_SCOPE})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("route", KEYED_ROUTES, ids=lambda route: f"{route.method} {route.path}")
+async def test_a_route_is_for_keys_with_its_scope_and_model(gate: Gate, route: Route, kind: str) -> None:
+    scopes = {SHAPES[route.shape] if route.shape in SHAPES else UNARY_SCOPES[unary_operation(route.format)]}
+    model, body = BODIES[route.format]
+    path = re.sub(r"\{\w+\}", "absent", path_of(route, model))
+    headers = gate.headers(kind, scopes)
+    body = SETTINGS_BODIES.get(route.shape, body)
+    has_body = route.method in {"POST", "PATCH"}
+    async with gate.session.request(route.method, path, headers=headers, **payload(body) if has_body else {}) as answer:
+        status, text = answer.status, await answer.text()
+    if kind in INVALID:
+        assert status == 401, text
+    elif denies(kind, scopes) and route.shape not in OWN_SHAPES:
+        assert status == 403, text
+    elif kind in WITHOUT_THE_MODEL and route.shape in MODEL_SHAPES:
+        assert status == 404, text
+        assert model in text
+    elif route.shape is Shape.LIST_MODELS:
+        lists_it = kind not in WITHOUT_THE_MODEL and route.format != "ollama_running"  # whose list is always empty
+        assert (status, TEXT in text) == (200, lists_it), text
+    elif route.shape in MODEL_SHAPES:
+        assert status == 200, text
+    else:
+        assert status not in {401, 403}, text
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.full_name.removeprefix("umg.v1."))
+async def test_a_method_is_for_keys_with_its_scope_and_model(gate: Gate, method: MethodDescriptor, kind: str) -> None:
+    assert method.containing_service is not None
+    service = method.containing_service.full_name
+    if method.full_name in SIGNED:
+        found, _ = await call(gate, method, gate.headers(kind, {"generate"}), request_of(method))
+        assert found == "MISSING_FIELD"
+        return
+    scopes = SERVICES[service]
+    found, _ = await call(gate, method, gate.headers(kind, scopes), request_of(method))
+    if kind in INVALID:
+        assert found == INVALID[kind]
+    elif denies(kind, scopes) and method.name not in OWN:
+        assert found == "PERMISSION_DENIED"
+    elif kind in WITHOUT_THE_MODEL and names_model(method):
+        assert found == "MODEL_NOT_FOUND"
+    elif names_model(method):
+        assert found == ""
+    else:
+        assert found in {"", "MISSING_FIELD"}
+
+
+@pytest.mark.parametrize("kind", ["no key", "unknown", "another model", "other operations", "everything"])
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.full_name.removeprefix("umg.v1."))
+async def test_a_method_has_the_same_callers_over_http(gate: Gate, method: MethodDescriptor, kind: str) -> None:
+    assert method.containing_service is not None
+    headers = gate.headers(kind, SERVICES.get(method.containing_service.full_name, {"generate"}))
+    request = request_of(method)
+    expected, _ = await call(gate, method, headers, request)
+    if method.name == "ReceiveVideoCallback" and kind in INVALID:
+        expected = INVALID[kind]  # providers call the path with the signature instead
+    assert await call_over_http(gate, method, headers, request) == expected
+
+
+def names_model(method: MethodDescriptor) -> bool:
+    """Return whether a request of the method names the model of the call."""
+    if method.name in OF_OBJECTS:
+        return False
+    fields = method.input_type.fields_by_name
+    inner = fields.get("request")
+    return "model" in fields or (inner is not None and "model" in inner.message_type.fields_by_name)
+
+
+@pytest.mark.parametrize("route", [route for route in ROUTE_TABLE if route.is_probe], ids=lambda route: route.path)
+async def test_a_route_for_probes_answers_without_a_key(gate: Gate, route: Route) -> None:
+    async with gate.session.request(route.method, route.path) as answer:
+        assert answer.status == 200
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("route", [route for route in ROUTE_TABLE if route.is_signed], ids=lambda route: route.path)
+async def test_a_signed_route_checks_no_key(gate: Gate, route: Route, kind: str) -> None:
+    path, body = re.sub(r"\{\w+\}", "absent", route.path), {} if route.method == "POST" else None
+    headers = gate.headers(kind, {"generate"})
+    async with gate.session.request(route.method, path, json=body, headers=headers) as answer:
+        assert answer.status == 404

@@ -323,7 +323,7 @@ async def test_a_viewer_and_billing_see_a_part_of_users_keys_and_channels(world:
         assert bool(user.user.settings.email) == has_email
 
 
-async def test_a_caller_learns_its_roles_and_what_they_permit(world: World) -> None:
+async def test_a_caller_learns_its_roles_and_their_permissions(world: World) -> None:
     mine, everything = world.projects["mine"], {*pb.Permission.values()} - {pb.PERMISSION_UNSPECIFIED}
     found = dict[str, pb.GetCallerResponse]()
     for role in ("admin", "member", ""):

@@ -1,0 +1,207 @@
+"""Console over HTTP: sign-in, pages, acts of forms, roles, and the protection of both."""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from urllib.parse import quote
+
+import pytest
+import pytest_asyncio
+
+from http_facade.console.page_table import CONSOLE_PAGES
+from tests.support.console_browser import Browser, Reply
+from tests.support.gateways import KEY, SANDBOX, Running, running
+from umg_grpc.access.account_levels import PROJECT_KIND
+from umg_grpc.access.accounts import Accounts
+from umg_grpc.access.api_keys import ApiKeys
+from umg_grpc.access.principals import WHOLE_GATEWAY, Membership, Role
+from umg_grpc.access.users import SERVICE_ACCOUNT, Users
+
+HOSTILE = '<script>alert(1)</script> "quoted" \' {{ 7 * 7 }} & more'
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@dataclass(frozen=True)
+class World:
+    gateway: Running
+    owner: Browser
+    projects: dict[str, str]
+    stack: AsyncExitStack
+
+    async def browser(self) -> Browser:
+        """Return a browser without a session."""
+        return await self.stack.enter_async_context(Browser(self.gateway.url))
+
+    async def person(self, role: Role, account: str) -> Browser:
+        """Return the browser of a service account with a role, as its key opens a session."""
+        store = self.gateway.service.store
+        name = f"{role} {account or 'gateway'}"
+        made = {"name": name, "memberships": [Membership(account, role)]}
+        user = await Users(store).create(SERVICE_ACCOUNT, made)  # type: ignore[arg-type]
+        _, secret = await ApiKeys(store).create(f"key of {name}", user_id=user.user_id)
+        return await (await self.browser()).sign_in(secret)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[World, None]:
+    async with AsyncExitStack() as stack:
+        gateway = await stack.enter_async_context(running(SANDBOX, tmp_path_factory.mktemp("console")))
+        accounts = Accounts(gateway.service.store)
+        projects = {
+            name: (await accounts.create(PROJECT_KIND, {"name": name})).account_id for name in ("mine", "other")
+        }
+        owner = await stack.enter_async_context(Browser(gateway.url))
+        yield World(gateway, await owner.sign_in(), projects, stack)
+
+
+async def create(browser: Browser, name: str, **fields: str) -> Reply:
+    page = await browser.get("/console/keys/new")
+    return await browser.post("/console/keys/new", {**page.form("create"), "name": name, **fields})
+
+
+async def test_without_a_session_the_browser_is_led_to_the_sign_in_and_back(world: World) -> None:
+    browser = await world.browser()
+    reply = await browser.get("/console/keys?text=a")
+    assert reply.path == f"/auth/login?return={quote('/console/keys?text=a', safe='/?')}"
+    async with browser.session.get("/console", headers={"cookie": "umg_session=invented"}) as response:
+        assert response.url.path == "/auth/login"
+
+
+@pytest.mark.parametrize("page", [page for page in CONSOLE_PAGES if page.group], ids=lambda page: page.name)
+async def test_each_page_of_the_navigation_is_shown_whole_and_kept_nowhere(world: World, page: object) -> None:
+    reply = await world.owner.get(f"/console/{page.path}".rstrip("/"))  # type: ignore[attr-defined]
+    assert (reply.status, reply.problem) == (200, "")
+    assert reply.headers["cache-control"] == "no-store"  # type: ignore[index, call-overload]
+    policy = reply.headers["content-security-policy"]  # type: ignore[index, call-overload]
+    assert "script-src 'self'" in policy
+    assert "unsafe" not in policy
+    assert not re.search(r"<script(?![^>]*\bsrc=)|\bstyle=|\bon[a-z]+=", reply.text)
+
+
+async def test_a_key_is_created_shown_once_changed_rotated_and_revoked(world: World) -> None:
+    made = await create(world.owner, HOSTILE, budget="12.50", budget_period="month", models="gpt-*, famG-*")
+    assert made.status == 200, made.problem
+    secret = re.search(r"sk-umg-[\w-]+", made.text)
+    assert secret
+    assert "<script>alert" not in made.text
+    key = await ApiKeys(world.gateway.service.store).get(HOSTILE)
+    assert (key.budget_micro_credits, key.budget_period, key.model_patterns) == (
+        12_500_000,
+        "month",
+        ("gpt-*", "famG-*"),
+    )
+    path = f"/console/keys/{key.key_id}"
+    page = await world.owner.get(path)
+    assert secret[0] not in page.text
+
+    changes = {"budget": "20", "budget_period": "day", "requests_per_minute": "60", "tokens_per_minute": "", "concurrent_requests": "", "models": ""}  # fmt: skip
+    changed = await world.owner.post(path, page.form("change") | changes)
+    assert (changed.status, "note=key_changed" in changed.path) == (200, True)
+    key = await ApiKeys(world.gateway.service.store).get(HOSTILE)
+    assert (key.budget_micro_credits, key.requests_per_minute, key.model_patterns) == (20_000_000, 60, ())
+
+    rotated = await world.owner.post(path, (await world.owner.get(path)).form("rotate") | {"overlap": "3600"})
+    assert re.search(r"sk-umg-[\w-]+", rotated.text)
+
+    form = (await world.owner.get(path)).form("revoke")
+    refused = await world.owner.post(path, form | {"name": "another"})
+    assert (refused.status, refused.problem) == (400, f"not done: type `{HOSTILE}` to confirm")
+    revoked = await world.owner.post(path, (await world.owner.get(path)).form("revoke") | {"name": HOSTILE})
+    assert (revoked.status, ">revoked<" in revoked.text, 'value="rotate"' in revoked.text) == (200, True, False)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "problem"),
+    [
+        ("budget", "much", "not saved: `budget` must be an amount of credits, such as 12.50, not `much`"),
+        ("requests_per_minute", "0", "requests_per_minute"),
+        ("name", "", "name"),
+    ],
+)
+async def test_a_wrong_field_is_named_above_the_form(world: World, field: str, value: str, problem: str) -> None:
+    fields = {"name": "wrong", field: value}
+    page = await world.owner.get("/console/keys/new")
+    reply = await world.owner.post("/console/keys/new", page.form("create") | fields)
+    assert (reply.status, problem in reply.problem) == (400, True), reply.problem
+    assert f'value="{value}"' in reply.text or field == "requests_per_minute"  # which this form does not have
+
+
+async def test_a_form_is_accepted_once_and_from_its_own_page_alone(world: World) -> None:
+    page = await world.owner.get("/console/keys/new")
+    form = page.form("create") | {"name": "once"}
+    assert (await world.owner.post("/console/keys/new", form, origin="https://evil.example")).status == 403
+    assert (await world.owner.post("/console/keys/new", form, **{"sec-fetch-site": "cross-site"})).status == 403
+    assert (await world.owner.post("/console/keys/new", form | {"csrf_token": "x"})).status == 403
+    assert (await world.owner.post("/console/keys/new", form)).status == 200
+    again = await world.owner.post("/console/keys/new", form | {"name": "twice"})
+    assert (again.status, "sent already" in again.problem) == (409, True)
+    with pytest.raises(Exception, match="no such key"):
+        await ApiKeys(world.gateway.service.store).get("twice")
+
+
+async def test_a_call_is_found_by_its_id_and_shows_its_story(world: World) -> None:
+    async with world.owner.session.post(
+        "/v1/chat/completions",
+        json={"model": "famG-2.5-flash", "messages": [{"role": "user", "content": "Hi"}]},
+        headers={"authorization": f"Bearer {KEY}"},
+    ) as response:
+        request_id = response.headers["x-request-id"]
+    async with asyncio.timeout(60):  # it is written in the background, which no event reports
+        while (await world.owner.get(f"/console/requests/{request_id}")).status == 404:  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+    found = await world.owner.get(f"/console/search?text={request_id}")
+    assert found.path == f"/console/requests/{request_id}"
+    assert "famG-2.5-flash" in found.text
+    listed = await world.owner.get("/console/requests?model=famG-2.5-flash&since=1h")
+    assert request_id in listed.text
+    assert request_id not in (await world.owner.get("/console/requests?failed=1")).text
+
+
+@pytest.mark.parametrize("role", list(Role))
+async def test_pages_follow_the_roles(world: World, role: Role) -> None:
+    await create(world.owner, f"theirs {role}", project=world.projects["other"])
+    theirs = await ApiKeys(world.gateway.service.store).get(f"theirs {role}")
+    person = await world.person(role, world.projects["mine"])
+    first = await person.get("/console")
+    assert first.status == 200
+    may_write = role in {Role.OWNER, Role.ADMIN, Role.MEMBER}
+    assert ('href="/console/keys/new"' in (await person.get("/console/keys")).text) == may_write
+    made = await create(person, f"of {role}", project=world.projects["mine"]) if may_write else None
+    assert made is None or made.status == 200, made and made.problem
+    hidden = await person.get(f"/console/keys/{theirs.key_id}")
+    assert (hidden.status, "no such key" in hidden.problem) == (404, True)
+    assert theirs.key_id not in (await person.get("/console/keys?ended=1")).text
+    assert ('href="/console/requests"' in first.text) == (role is not Role.BILLING)
+
+
+async def test_an_act_that_a_role_does_not_permit_is_refused_with_the_role(world: World) -> None:
+    viewer = await world.person(Role.VIEWER, WHOLE_GATEWAY)
+    await create(world.owner, "seen")
+    key = await ApiKeys(world.gateway.service.store).get("seen")
+    page = await viewer.get(f"/console/keys/{key.key_id}")
+    assert 'value="revoke"' not in page.text
+    token = re.search(r'name="csrf_token" value="([^"]*)"', page.text)
+    assert token
+    form = {"csrf_token": token[1], "form_id": "f1", "act": "revoke", "name": "seen"}
+    refused = await viewer.post(f"/console/keys/{key.key_id}", form)
+    assert (refused.status, "your role is viewer" in refused.problem) == (403, True)
+
+
+async def test_the_colours_are_kept_in_a_cookie(world: World) -> None:
+    page = await world.owner.get("/console")
+    token = re.search(r'name="csrf_token" value="([^"]*)"', page.text)
+    assert token
+    reply = await world.owner.post(
+        "/console/theme", {"csrf_token": token[1], "theme": "dark", "return": "/console/keys"}
+    )
+    assert (reply.path, '<html lang="en" class="dark">' in reply.text) == ("/console/keys", True)
+
+
+async def test_an_unknown_page_and_a_wrong_filter_are_explained(world: World) -> None:
+    unknown = await world.owner.get("/console/nothing")
+    assert (unknown.status, "no page" in unknown.problem) == (404, True)
+    wrong = await world.owner.get("/console/requests?since=yesterday")
+    assert (wrong.status, "`since`" in wrong.problem) == (400, True)
