@@ -75,10 +75,11 @@ class CallerRights:
 
     def extent(self, permission: "Permission", account_id: str | None = None) -> "pb.PermissionExtent.ValueType":
         """Return the greatest extent of a permission: anywhere for None, else in an account or the whole gateway."""
+        name = pb.Permission.Name(permission).removeprefix("PERMISSION_").lower()
         extents = [
             each.extent
             for each in self.caller.permissions
-            if each.permission == permission
+            if each.permission == name
             and (account_id is None or not each.account_ids or account_id in each.account_ids)
         ]
         return max(extents, default=pb.PERMISSION_EXTENT_UNSPECIFIED)
@@ -90,6 +91,6 @@ class CallerRights:
                 return True
             case pb.PERMISSION_EXTENT_OWN if key.settings.user_id == self.caller.user_id:
                 return True
-            case _:
+            case _:  # a key may have the permission for itself alone
                 own = self.extent(permission) >= pb.PERMISSION_EXTENT_CALLING_KEY
                 return own and key.key_id == self.caller.key_id

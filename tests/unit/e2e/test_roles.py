@@ -28,7 +28,7 @@ from umg_grpc.access.account_levels import ORGANIZATION_KIND, PROJECT_KIND
 from umg_grpc.access.accounts import Accounts
 from umg_grpc.access.api_keys import ApiKeys, Key
 from umg_grpc.access.principals import WHOLE_GATEWAY, Membership, Role
-from umg_grpc.access.role_permissions import HOLDER_PERMISSIONS, permission_of
+from umg_grpc.access.role_permissions import HOLDER_PERMISSIONS, permission_name, permission_of
 from umg_grpc.access.users import SERVICE_ACCOUNT, Users
 from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.base.time_units import micros_of
@@ -324,7 +324,10 @@ async def test_a_viewer_and_billing_see_a_part_of_users_keys_and_channels(world:
 
 
 async def test_a_caller_learns_its_roles_and_their_permissions(world: World) -> None:
-    mine, everything = world.projects["mine"], {*pb.Permission.values()} - {pb.PERMISSION_UNSPECIFIED}
+    mine, everything = (
+        world.projects["mine"],
+        {permission_name(each) for each in pb.Permission.values() if each != pb.PERMISSION_UNSPECIFIED},
+    )
     found = dict[str, pb.GetCallerResponse]()
     for role in ("admin", "member", ""):
         _, secret = await world.key("mine", role)
@@ -337,11 +340,11 @@ async def test_a_caller_learns_its_roles_and_their_permissions(world: World) -> 
     assert {each.permission for each in in_mine} == everything
     assert {each.extent for each in in_mine} == {pb.PERMISSION_EXTENT_ALL}
     in_key = {each.permission for each in admin.permissions if not each.account_ids}
-    assert in_key == {*HOLDER_PERMISSIONS}
-    own = pb.CallerPermission(permission=pb.PERMISSION_KEYS_WRITE, extent=pb.PERMISSION_EXTENT_OWN, account_ids=[mine])
+    assert in_key == set(map(permission_name, HOLDER_PERMISSIONS))
+    own = pb.CallerPermission(permission="keys_write", extent=pb.PERMISSION_EXTENT_OWN, account_ids=[mine])
     assert own in member.permissions
     assert (list(holder.memberships), holder.user_id) == ([], "")
-    assert {each.permission for each in holder.permissions} == {*HOLDER_PERMISSIONS}
+    assert {each.permission for each in holder.permissions} == set(map(permission_name, HOLDER_PERMISSIONS))
     assert {each.extent for each in holder.permissions} == {pb.PERMISSION_EXTENT_CALLING_KEY}
     _, owner = await world.call("grpc", pb.GetCallerRequest(), KEY)
     assert isinstance(owner, pb.GetCallerResponse)

@@ -7,7 +7,7 @@ from typing import Final
 from umg_grpc.access.access_control import Authority
 from umg_grpc.access.caller_identity import Caller
 from umg_grpc.access.principals import WHOLE_GATEWAY, Role
-from umg_grpc.access.role_permissions import HOLDER_PERMISSIONS, Extent
+from umg_grpc.access.role_permissions import HOLDER_PERMISSIONS, Extent, permission_name
 from umg_grpc.v1 import pb
 from umg_grpc.wire.protobuf_json import enum_names
 
@@ -36,13 +36,14 @@ def caller_message(caller: Caller, authority: Authority) -> pb.GetCallerResponse
 def _permissions(authority: Authority) -> Iterator[pb.CallerPermission]:
     for permission in sorted(set(pb.Permission.values()) - {pb.PERMISSION_UNSPECIFIED}):
         everywhere = authority.extent(permission, WHOLE_GATEWAY)
+        name = permission_name(permission)
         if everywhere is not Extent.NONE:
-            yield pb.CallerPermission(permission=permission, extent=_EXTENT_VALUES[everywhere])
+            yield pb.CallerPermission(permission=name, extent=_EXTENT_VALUES[everywhere])
         accounts = defaultdict[Extent, list[str]](list)
         for account_id in authority.accounts:
             if (extent := authority.extent(permission, account_id)) > everywhere:
                 accounts[extent].append(account_id)
         for extent, ids in sorted(accounts.items()):
-            yield pb.CallerPermission(permission=permission, extent=_EXTENT_VALUES[extent], account_ids=sorted(ids))
+            yield pb.CallerPermission(permission=name, extent=_EXTENT_VALUES[extent], account_ids=sorted(ids))
         if everywhere is Extent.NONE and permission in HOLDER_PERMISSIONS and authority.key_id:
-            yield pb.CallerPermission(permission=permission, extent=pb.PERMISSION_EXTENT_CALLING_KEY)
+            yield pb.CallerPermission(permission=name, extent=pb.PERMISSION_EXTENT_CALLING_KEY)

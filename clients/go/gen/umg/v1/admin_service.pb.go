@@ -232,7 +232,12 @@ type ListKeysRequest struct {
 	// Restricts to keys whose owner is one of these users: ids, e-mail addresses or names, at most 1000.
 	UserIds []string `protobuf:"bytes,5,rep,name=user_ids,json=userIds,proto3" json:"user_ids,omitempty"`
 	// Restricts to keys with all of these tags, at most 50. In a query of a URL: `tags=team=search`.
-	Tags          map[string]string `protobuf:"bytes,6,rep,name=tags,proto3" json:"tags,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Tags map[string]string `protobuf:"bytes,6,rep,name=tags,proto3" json:"tags,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Restricts to keys with these ids, at most 1000.
+	KeyIds []string `protobuf:"bytes,7,rep,name=key_ids,json=keyIds,proto3" json:"key_ids,omitempty"`
+	// Restricts to keys whose name contains this text, in upper or lower case, or whose id or shown prefix begins with it;
+	// at most 200 characters.
+	Text          string `protobuf:"bytes,8,opt,name=text,proto3" json:"text,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -307,6 +312,20 @@ func (x *ListKeysRequest) GetTags() map[string]string {
 		return x.Tags
 	}
 	return nil
+}
+
+func (x *ListKeysRequest) GetKeyIds() []string {
+	if x != nil {
+		return x.KeyIds
+	}
+	return nil
+}
+
+func (x *ListKeysRequest) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
 }
 
 // Response of `ListKeys`.
@@ -1681,7 +1700,7 @@ const file_umg_v1_admin_service_proto_rawDesc = "" +
 	"\rGetKeyRequest\x12\x15\n" +
 	"\x06key_id\x18\x01 \x01(\tR\x05keyId\"/\n" +
 	"\x0eGetKeyResponse\x12\x1d\n" +
-	"\x03key\x18\x01 \x01(\v2\v.umg.v1.KeyR\x03key\"\xb1\x02\n" +
+	"\x03key\x18\x01 \x01(\v2\v.umg.v1.KeyR\x03key\"\xde\x02\n" +
 	"\x0fListKeysRequest\x12 \n" +
 	"\tpage_size\x18\x01 \x01(\x05H\x00R\bpageSize\x88\x01\x01\x12\x1d\n" +
 	"\n" +
@@ -1690,7 +1709,9 @@ const file_umg_v1_admin_service_proto_rawDesc = "" +
 	"\vproject_ids\x18\x04 \x03(\tR\n" +
 	"projectIds\x12\x19\n" +
 	"\buser_ids\x18\x05 \x03(\tR\auserIds\x125\n" +
-	"\x04tags\x18\x06 \x03(\v2!.umg.v1.ListKeysRequest.TagsEntryR\x04tags\x1a7\n" +
+	"\x04tags\x18\x06 \x03(\v2!.umg.v1.ListKeysRequest.TagsEntryR\x04tags\x12\x17\n" +
+	"\akey_ids\x18\a \x03(\tR\x06keyIds\x12\x12\n" +
+	"\x04text\x18\b \x01(\tR\x04text\x1a7\n" +
 	"\tTagsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\f\n" +

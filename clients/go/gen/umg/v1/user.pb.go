@@ -141,6 +141,68 @@ func (UserRole) EnumDescriptor() ([]byte, []int) {
 	return file_umg_v1_user_proto_rawDescGZIP(), []int{1}
 }
 
+// Extent of a permission, in ascending order.
+type PermissionExtent int32
+
+const (
+	// Never sent.
+	PermissionExtent_PERMISSION_EXTENT_UNSPECIFIED PermissionExtent = 0
+	// For the calling key alone.
+	PermissionExtent_PERMISSION_EXTENT_CALLING_KEY PermissionExtent = 1
+	// For the own keys; of usage also the totals of a project, without a division by key, owner or tag.
+	PermissionExtent_PERMISSION_EXTENT_OWN PermissionExtent = 2
+	// For all objects, but only a part of their fields: budgets of keys, prices of channels, users without e-mail
+	// addresses, alerts of budgets.
+	PermissionExtent_PERMISSION_EXTENT_PART PermissionExtent = 3
+	// For all objects and fields.
+	PermissionExtent_PERMISSION_EXTENT_ALL PermissionExtent = 4
+)
+
+// Enum value maps for PermissionExtent.
+var (
+	PermissionExtent_name = map[int32]string{
+		0: "PERMISSION_EXTENT_UNSPECIFIED",
+		1: "PERMISSION_EXTENT_CALLING_KEY",
+		2: "PERMISSION_EXTENT_OWN",
+		3: "PERMISSION_EXTENT_PART",
+		4: "PERMISSION_EXTENT_ALL",
+	}
+	PermissionExtent_value = map[string]int32{
+		"PERMISSION_EXTENT_UNSPECIFIED": 0,
+		"PERMISSION_EXTENT_CALLING_KEY": 1,
+		"PERMISSION_EXTENT_OWN":         2,
+		"PERMISSION_EXTENT_PART":        3,
+		"PERMISSION_EXTENT_ALL":         4,
+	}
+)
+
+func (x PermissionExtent) Enum() *PermissionExtent {
+	p := new(PermissionExtent)
+	*p = x
+	return p
+}
+
+func (x PermissionExtent) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (PermissionExtent) Descriptor() protoreflect.EnumDescriptor {
+	return file_umg_v1_user_proto_enumTypes[2].Descriptor()
+}
+
+func (PermissionExtent) Type() protoreflect.EnumType {
+	return &file_umg_v1_user_proto_enumTypes[2]
+}
+
+func (x PermissionExtent) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use PermissionExtent.Descriptor instead.
+func (PermissionExtent) EnumDescriptor() ([]byte, []int) {
+	return file_umg_v1_user_proto_rawDescGZIP(), []int{2}
+}
+
 // Person or service account that administers the gateway, or owns keys.
 type User struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -379,6 +441,70 @@ func (x *Membership) GetRole() UserRole {
 	return UserRole_USER_ROLE_UNSPECIFIED
 }
 
+// Permission that a caller has.
+type CallerPermission struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the permission, e.g. `keys_write`: that of a value of `umg.v1.Permission`, without its prefix.
+	Permission string `protobuf:"bytes,1,opt,name=permission,proto3" json:"permission,omitempty"`
+	// Extent of the permission in the accounts.
+	Extent PermissionExtent `protobuf:"varint,2,opt,name=extent,proto3,enum=umg.v1.PermissionExtent" json:"extent,omitempty"`
+	// Ids of the organisations and projects in which it has this extent; empty for the whole gateway.
+	AccountIds    []string `protobuf:"bytes,3,rep,name=account_ids,json=accountIds,proto3" json:"account_ids,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CallerPermission) Reset() {
+	*x = CallerPermission{}
+	mi := &file_umg_v1_user_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CallerPermission) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CallerPermission) ProtoMessage() {}
+
+func (x *CallerPermission) ProtoReflect() protoreflect.Message {
+	mi := &file_umg_v1_user_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CallerPermission.ProtoReflect.Descriptor instead.
+func (*CallerPermission) Descriptor() ([]byte, []int) {
+	return file_umg_v1_user_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *CallerPermission) GetPermission() string {
+	if x != nil {
+		return x.Permission
+	}
+	return ""
+}
+
+func (x *CallerPermission) GetExtent() PermissionExtent {
+	if x != nil {
+		return x.Extent
+	}
+	return PermissionExtent_PERMISSION_EXTENT_UNSPECIFIED
+}
+
+func (x *CallerPermission) GetAccountIds() []string {
+	if x != nil {
+		return x.AccountIds
+	}
+	return nil
+}
+
 var File_umg_v1_user_proto protoreflect.FileDescriptor
 
 const file_umg_v1_user_proto_rawDesc = "" +
@@ -403,7 +529,14 @@ const file_umg_v1_user_proto_rawDesc = "" +
 	"Membership\x12\x1d\n" +
 	"\n" +
 	"account_id\x18\x01 \x01(\tR\taccountId\x12$\n" +
-	"\x04role\x18\x02 \x01(\x0e2\x10.umg.v1.UserRoleR\x04role*Z\n" +
+	"\x04role\x18\x02 \x01(\x0e2\x10.umg.v1.UserRoleR\x04role\"\x85\x01\n" +
+	"\x10CallerPermission\x12\x1e\n" +
+	"\n" +
+	"permission\x18\x01 \x01(\tR\n" +
+	"permission\x120\n" +
+	"\x06extent\x18\x02 \x01(\x0e2\x18.umg.v1.PermissionExtentR\x06extent\x12\x1f\n" +
+	"\vaccount_ids\x18\x03 \x03(\tR\n" +
+	"accountIds*Z\n" +
 	"\bUserKind\x12\x19\n" +
 	"\x15USER_KIND_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10USER_KIND_PERSON\x10\x01\x12\x1d\n" +
@@ -414,7 +547,13 @@ const file_umg_v1_user_proto_rawDesc = "" +
 	"\x0fUSER_ROLE_ADMIN\x10\x02\x12\x14\n" +
 	"\x10USER_ROLE_MEMBER\x10\x03\x12\x14\n" +
 	"\x10USER_ROLE_VIEWER\x10\x04\x12\x15\n" +
-	"\x11USER_ROLE_BILLING\x10\x05Bu\n" +
+	"\x11USER_ROLE_BILLING\x10\x05*\xaa\x01\n" +
+	"\x10PermissionExtent\x12!\n" +
+	"\x1dPERMISSION_EXTENT_UNSPECIFIED\x10\x00\x12!\n" +
+	"\x1dPERMISSION_EXTENT_CALLING_KEY\x10\x01\x12\x19\n" +
+	"\x15PERMISSION_EXTENT_OWN\x10\x02\x12\x1a\n" +
+	"\x16PERMISSION_EXTENT_PART\x10\x03\x12\x19\n" +
+	"\x15PERMISSION_EXTENT_ALL\x10\x04Bu\n" +
 	"\x06umg.v1B\tUserProtoP\x01Z'umg.example/clients/go/gen/umg/v1;umgv1\xa2\x02\x03UXX\xaa\x02\x06Umg.V1\xca\x02\x06Umg\\V1\xe2\x02\x12Umg\\V1\\GPBMetadata\xea\x02\aUmg::V1b\x06proto3"
 
 var (
@@ -429,29 +568,32 @@ func file_umg_v1_user_proto_rawDescGZIP() []byte {
 	return file_umg_v1_user_proto_rawDescData
 }
 
-var file_umg_v1_user_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_umg_v1_user_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_umg_v1_user_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
+var file_umg_v1_user_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_umg_v1_user_proto_goTypes = []any{
 	(UserKind)(0),                 // 0: umg.v1.UserKind
 	(UserRole)(0),                 // 1: umg.v1.UserRole
-	(*User)(nil),                  // 2: umg.v1.User
-	(*UserSettings)(nil),          // 3: umg.v1.UserSettings
-	(*Membership)(nil),            // 4: umg.v1.Membership
-	(*timestamppb.Timestamp)(nil), // 5: google.protobuf.Timestamp
+	(PermissionExtent)(0),         // 2: umg.v1.PermissionExtent
+	(*User)(nil),                  // 3: umg.v1.User
+	(*UserSettings)(nil),          // 4: umg.v1.UserSettings
+	(*Membership)(nil),            // 5: umg.v1.Membership
+	(*CallerPermission)(nil),      // 6: umg.v1.CallerPermission
+	(*timestamppb.Timestamp)(nil), // 7: google.protobuf.Timestamp
 }
 var file_umg_v1_user_proto_depIdxs = []int32{
 	0, // 0: umg.v1.User.kind:type_name -> umg.v1.UserKind
-	3, // 1: umg.v1.User.settings:type_name -> umg.v1.UserSettings
-	5, // 2: umg.v1.User.create_time:type_name -> google.protobuf.Timestamp
-	5, // 3: umg.v1.User.last_sign_in_time:type_name -> google.protobuf.Timestamp
-	4, // 4: umg.v1.User.issuer_memberships:type_name -> umg.v1.Membership
-	4, // 5: umg.v1.UserSettings.memberships:type_name -> umg.v1.Membership
+	4, // 1: umg.v1.User.settings:type_name -> umg.v1.UserSettings
+	7, // 2: umg.v1.User.create_time:type_name -> google.protobuf.Timestamp
+	7, // 3: umg.v1.User.last_sign_in_time:type_name -> google.protobuf.Timestamp
+	5, // 4: umg.v1.User.issuer_memberships:type_name -> umg.v1.Membership
+	5, // 5: umg.v1.UserSettings.memberships:type_name -> umg.v1.Membership
 	1, // 6: umg.v1.Membership.role:type_name -> umg.v1.UserRole
-	7, // [7:7] is the sub-list for method output_type
-	7, // [7:7] is the sub-list for method input_type
-	7, // [7:7] is the sub-list for extension type_name
-	7, // [7:7] is the sub-list for extension extendee
-	0, // [0:7] is the sub-list for field type_name
+	2, // 7: umg.v1.CallerPermission.extent:type_name -> umg.v1.PermissionExtent
+	8, // [8:8] is the sub-list for method output_type
+	8, // [8:8] is the sub-list for method input_type
+	8, // [8:8] is the sub-list for extension type_name
+	8, // [8:8] is the sub-list for extension extendee
+	0, // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_umg_v1_user_proto_init() }
@@ -464,8 +606,8 @@ func file_umg_v1_user_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_umg_v1_user_proto_rawDesc), len(file_umg_v1_user_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   3,
+			NumEnums:      3,
+			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

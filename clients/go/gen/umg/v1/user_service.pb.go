@@ -215,6 +215,126 @@ func (x *GetUserResponse) GetUser() *User {
 	return nil
 }
 
+// Request of `GetCaller`.
+type GetCallerRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetCallerRequest) Reset() {
+	*x = GetCallerRequest{}
+	mi := &file_umg_v1_user_service_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetCallerRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetCallerRequest) ProtoMessage() {}
+
+func (x *GetCallerRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_umg_v1_user_service_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetCallerRequest.ProtoReflect.Descriptor instead.
+func (*GetCallerRequest) Descriptor() ([]byte, []int) {
+	return file_umg_v1_user_service_proto_rawDescGZIP(), []int{4}
+}
+
+// Response of `GetCaller`.
+type GetCallerResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the user, or of the key.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Id of the user that acts; empty for a key that acts for itself.
+	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// Id of the calling key; empty for a session that an issuer opened.
+	KeyId string `protobuf:"bytes,3,opt,name=key_id,json=keyId,proto3" json:"key_id,omitempty"`
+	// Roles of the caller. An administrator's key is an owner of the whole gateway; the holder of another key has none.
+	Memberships []*Membership `protobuf:"bytes,4,rep,name=memberships,proto3" json:"memberships,omitempty"`
+	// Permissions of the caller, at most one entry for each permission and extent. An account that is named with several
+	// extents has the greatest of them.
+	Permissions   []*CallerPermission `protobuf:"bytes,5,rep,name=permissions,proto3" json:"permissions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetCallerResponse) Reset() {
+	*x = GetCallerResponse{}
+	mi := &file_umg_v1_user_service_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetCallerResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetCallerResponse) ProtoMessage() {}
+
+func (x *GetCallerResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_umg_v1_user_service_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetCallerResponse.ProtoReflect.Descriptor instead.
+func (*GetCallerResponse) Descriptor() ([]byte, []int) {
+	return file_umg_v1_user_service_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *GetCallerResponse) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *GetCallerResponse) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *GetCallerResponse) GetKeyId() string {
+	if x != nil {
+		return x.KeyId
+	}
+	return ""
+}
+
+func (x *GetCallerResponse) GetMemberships() []*Membership {
+	if x != nil {
+		return x.Memberships
+	}
+	return nil
+}
+
+func (x *GetCallerResponse) GetPermissions() []*CallerPermission {
+	if x != nil {
+		return x.Permissions
+	}
+	return nil
+}
+
 // Request of `ListUsers`.
 type ListUsersRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -234,7 +354,7 @@ type ListUsersRequest struct {
 
 func (x *ListUsersRequest) Reset() {
 	*x = ListUsersRequest{}
-	mi := &file_umg_v1_user_service_proto_msgTypes[4]
+	mi := &file_umg_v1_user_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -246,7 +366,7 @@ func (x *ListUsersRequest) String() string {
 func (*ListUsersRequest) ProtoMessage() {}
 
 func (x *ListUsersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_user_service_proto_msgTypes[4]
+	mi := &file_umg_v1_user_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -259,7 +379,7 @@ func (x *ListUsersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListUsersRequest.ProtoReflect.Descriptor instead.
 func (*ListUsersRequest) Descriptor() ([]byte, []int) {
-	return file_umg_v1_user_service_proto_rawDescGZIP(), []int{4}
+	return file_umg_v1_user_service_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ListUsersRequest) GetKind() UserKind {
@@ -310,7 +430,7 @@ type ListUsersResponse struct {
 
 func (x *ListUsersResponse) Reset() {
 	*x = ListUsersResponse{}
-	mi := &file_umg_v1_user_service_proto_msgTypes[5]
+	mi := &file_umg_v1_user_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -322,7 +442,7 @@ func (x *ListUsersResponse) String() string {
 func (*ListUsersResponse) ProtoMessage() {}
 
 func (x *ListUsersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_user_service_proto_msgTypes[5]
+	mi := &file_umg_v1_user_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -335,7 +455,7 @@ func (x *ListUsersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListUsersResponse.ProtoReflect.Descriptor instead.
 func (*ListUsersResponse) Descriptor() ([]byte, []int) {
-	return file_umg_v1_user_service_proto_rawDescGZIP(), []int{5}
+	return file_umg_v1_user_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ListUsersResponse) GetUsers() []*User {
@@ -368,7 +488,7 @@ type UpdateUserRequest struct {
 
 func (x *UpdateUserRequest) Reset() {
 	*x = UpdateUserRequest{}
-	mi := &file_umg_v1_user_service_proto_msgTypes[6]
+	mi := &file_umg_v1_user_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -380,7 +500,7 @@ func (x *UpdateUserRequest) String() string {
 func (*UpdateUserRequest) ProtoMessage() {}
 
 func (x *UpdateUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_user_service_proto_msgTypes[6]
+	mi := &file_umg_v1_user_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -393,7 +513,7 @@ func (x *UpdateUserRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateUserRequest.ProtoReflect.Descriptor instead.
 func (*UpdateUserRequest) Descriptor() ([]byte, []int) {
-	return file_umg_v1_user_service_proto_rawDescGZIP(), []int{6}
+	return file_umg_v1_user_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *UpdateUserRequest) GetUserId() string {
@@ -428,7 +548,7 @@ type UpdateUserResponse struct {
 
 func (x *UpdateUserResponse) Reset() {
 	*x = UpdateUserResponse{}
-	mi := &file_umg_v1_user_service_proto_msgTypes[7]
+	mi := &file_umg_v1_user_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -440,7 +560,7 @@ func (x *UpdateUserResponse) String() string {
 func (*UpdateUserResponse) ProtoMessage() {}
 
 func (x *UpdateUserResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_user_service_proto_msgTypes[7]
+	mi := &file_umg_v1_user_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -453,7 +573,7 @@ func (x *UpdateUserResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateUserResponse.ProtoReflect.Descriptor instead.
 func (*UpdateUserResponse) Descriptor() ([]byte, []int) {
-	return file_umg_v1_user_service_proto_rawDescGZIP(), []int{7}
+	return file_umg_v1_user_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *UpdateUserResponse) GetUser() *User {
@@ -476,7 +596,14 @@ const file_umg_v1_user_service_proto_rawDesc = "" +
 	"\x0eGetUserRequest\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\tR\x06userId\"3\n" +
 	"\x0fGetUserResponse\x12 \n" +
-	"\x04user\x18\x01 \x01(\v2\f.umg.v1.UserR\x04user\"\xd1\x01\n" +
+	"\x04user\x18\x01 \x01(\v2\f.umg.v1.UserR\x04user\"\x12\n" +
+	"\x10GetCallerRequest\"\xc9\x01\n" +
+	"\x11GetCallerResponse\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x17\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x15\n" +
+	"\x06key_id\x18\x03 \x01(\tR\x05keyId\x124\n" +
+	"\vmemberships\x18\x04 \x03(\v2\x12.umg.v1.MembershipR\vmemberships\x12:\n" +
+	"\vpermissions\x18\x05 \x03(\v2\x18.umg.v1.CallerPermissionR\vpermissions\"\xd1\x01\n" +
 	"\x10ListUsersRequest\x12$\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x10.umg.v1.UserKindR\x04kind\x12\x1d\n" +
 	"\n" +
@@ -496,11 +623,12 @@ const file_umg_v1_user_service_proto_rawDesc = "" +
 	"\vupdate_mask\x18\x03 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
 	"updateMask\"6\n" +
 	"\x12UpdateUserResponse\x12 \n" +
-	"\x04user\x18\x01 \x01(\v2\f.umg.v1.UserR\x04user2\xad\x02\n" +
+	"\x04user\x18\x01 \x01(\v2\f.umg.v1.UserR\x04user2\xf5\x02\n" +
 	"\vUserService\x12I\n" +
 	"\n" +
 	"CreateUser\x12\x19.umg.v1.CreateUserRequest\x1a\x1a.umg.v1.CreateUserResponse\"\x04\xd8\xf3\x18\t\x12@\n" +
 	"\aGetUser\x12\x16.umg.v1.GetUserRequest\x1a\x17.umg.v1.GetUserResponse\"\x04\xd8\xf3\x18\b\x12F\n" +
+	"\tGetCaller\x12\x18.umg.v1.GetCallerRequest\x1a\x19.umg.v1.GetCallerResponse\"\x04\xd8\xf3\x18\x1e\x12F\n" +
 	"\tListUsers\x12\x18.umg.v1.ListUsersRequest\x1a\x19.umg.v1.ListUsersResponse\"\x04\xd8\xf3\x18\b\x12I\n" +
 	"\n" +
 	"UpdateUser\x12\x19.umg.v1.UpdateUserRequest\x1a\x1a.umg.v1.UpdateUserResponse\"\x04\xd8\xf3\x18\tB|\n" +
@@ -518,44 +646,52 @@ func file_umg_v1_user_service_proto_rawDescGZIP() []byte {
 	return file_umg_v1_user_service_proto_rawDescData
 }
 
-var file_umg_v1_user_service_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_umg_v1_user_service_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_umg_v1_user_service_proto_goTypes = []any{
 	(*CreateUserRequest)(nil),     // 0: umg.v1.CreateUserRequest
 	(*CreateUserResponse)(nil),    // 1: umg.v1.CreateUserResponse
 	(*GetUserRequest)(nil),        // 2: umg.v1.GetUserRequest
 	(*GetUserResponse)(nil),       // 3: umg.v1.GetUserResponse
-	(*ListUsersRequest)(nil),      // 4: umg.v1.ListUsersRequest
-	(*ListUsersResponse)(nil),     // 5: umg.v1.ListUsersResponse
-	(*UpdateUserRequest)(nil),     // 6: umg.v1.UpdateUserRequest
-	(*UpdateUserResponse)(nil),    // 7: umg.v1.UpdateUserResponse
-	(UserKind)(0),                 // 8: umg.v1.UserKind
-	(*UserSettings)(nil),          // 9: umg.v1.UserSettings
-	(*User)(nil),                  // 10: umg.v1.User
-	(*fieldmaskpb.FieldMask)(nil), // 11: google.protobuf.FieldMask
+	(*GetCallerRequest)(nil),      // 4: umg.v1.GetCallerRequest
+	(*GetCallerResponse)(nil),     // 5: umg.v1.GetCallerResponse
+	(*ListUsersRequest)(nil),      // 6: umg.v1.ListUsersRequest
+	(*ListUsersResponse)(nil),     // 7: umg.v1.ListUsersResponse
+	(*UpdateUserRequest)(nil),     // 8: umg.v1.UpdateUserRequest
+	(*UpdateUserResponse)(nil),    // 9: umg.v1.UpdateUserResponse
+	(UserKind)(0),                 // 10: umg.v1.UserKind
+	(*UserSettings)(nil),          // 11: umg.v1.UserSettings
+	(*User)(nil),                  // 12: umg.v1.User
+	(*Membership)(nil),            // 13: umg.v1.Membership
+	(*CallerPermission)(nil),      // 14: umg.v1.CallerPermission
+	(*fieldmaskpb.FieldMask)(nil), // 15: google.protobuf.FieldMask
 }
 var file_umg_v1_user_service_proto_depIdxs = []int32{
-	8,  // 0: umg.v1.CreateUserRequest.kind:type_name -> umg.v1.UserKind
-	9,  // 1: umg.v1.CreateUserRequest.settings:type_name -> umg.v1.UserSettings
-	10, // 2: umg.v1.CreateUserResponse.user:type_name -> umg.v1.User
-	10, // 3: umg.v1.GetUserResponse.user:type_name -> umg.v1.User
-	8,  // 4: umg.v1.ListUsersRequest.kind:type_name -> umg.v1.UserKind
-	10, // 5: umg.v1.ListUsersResponse.users:type_name -> umg.v1.User
-	9,  // 6: umg.v1.UpdateUserRequest.settings:type_name -> umg.v1.UserSettings
-	11, // 7: umg.v1.UpdateUserRequest.update_mask:type_name -> google.protobuf.FieldMask
-	10, // 8: umg.v1.UpdateUserResponse.user:type_name -> umg.v1.User
-	0,  // 9: umg.v1.UserService.CreateUser:input_type -> umg.v1.CreateUserRequest
-	2,  // 10: umg.v1.UserService.GetUser:input_type -> umg.v1.GetUserRequest
-	4,  // 11: umg.v1.UserService.ListUsers:input_type -> umg.v1.ListUsersRequest
-	6,  // 12: umg.v1.UserService.UpdateUser:input_type -> umg.v1.UpdateUserRequest
-	1,  // 13: umg.v1.UserService.CreateUser:output_type -> umg.v1.CreateUserResponse
-	3,  // 14: umg.v1.UserService.GetUser:output_type -> umg.v1.GetUserResponse
-	5,  // 15: umg.v1.UserService.ListUsers:output_type -> umg.v1.ListUsersResponse
-	7,  // 16: umg.v1.UserService.UpdateUser:output_type -> umg.v1.UpdateUserResponse
-	13, // [13:17] is the sub-list for method output_type
-	9,  // [9:13] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	10, // 0: umg.v1.CreateUserRequest.kind:type_name -> umg.v1.UserKind
+	11, // 1: umg.v1.CreateUserRequest.settings:type_name -> umg.v1.UserSettings
+	12, // 2: umg.v1.CreateUserResponse.user:type_name -> umg.v1.User
+	12, // 3: umg.v1.GetUserResponse.user:type_name -> umg.v1.User
+	13, // 4: umg.v1.GetCallerResponse.memberships:type_name -> umg.v1.Membership
+	14, // 5: umg.v1.GetCallerResponse.permissions:type_name -> umg.v1.CallerPermission
+	10, // 6: umg.v1.ListUsersRequest.kind:type_name -> umg.v1.UserKind
+	12, // 7: umg.v1.ListUsersResponse.users:type_name -> umg.v1.User
+	11, // 8: umg.v1.UpdateUserRequest.settings:type_name -> umg.v1.UserSettings
+	15, // 9: umg.v1.UpdateUserRequest.update_mask:type_name -> google.protobuf.FieldMask
+	12, // 10: umg.v1.UpdateUserResponse.user:type_name -> umg.v1.User
+	0,  // 11: umg.v1.UserService.CreateUser:input_type -> umg.v1.CreateUserRequest
+	2,  // 12: umg.v1.UserService.GetUser:input_type -> umg.v1.GetUserRequest
+	4,  // 13: umg.v1.UserService.GetCaller:input_type -> umg.v1.GetCallerRequest
+	6,  // 14: umg.v1.UserService.ListUsers:input_type -> umg.v1.ListUsersRequest
+	8,  // 15: umg.v1.UserService.UpdateUser:input_type -> umg.v1.UpdateUserRequest
+	1,  // 16: umg.v1.UserService.CreateUser:output_type -> umg.v1.CreateUserResponse
+	3,  // 17: umg.v1.UserService.GetUser:output_type -> umg.v1.GetUserResponse
+	5,  // 18: umg.v1.UserService.GetCaller:output_type -> umg.v1.GetCallerResponse
+	7,  // 19: umg.v1.UserService.ListUsers:output_type -> umg.v1.ListUsersResponse
+	9,  // 20: umg.v1.UserService.UpdateUser:output_type -> umg.v1.UpdateUserResponse
+	16, // [16:21] is the sub-list for method output_type
+	11, // [11:16] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_umg_v1_user_service_proto_init() }
@@ -565,14 +701,14 @@ func file_umg_v1_user_service_proto_init() {
 	}
 	file_umg_v1_options_proto_init()
 	file_umg_v1_user_proto_init()
-	file_umg_v1_user_service_proto_msgTypes[4].OneofWrappers = []any{}
+	file_umg_v1_user_service_proto_msgTypes[6].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_umg_v1_user_service_proto_rawDesc), len(file_umg_v1_user_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   8,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
