@@ -166,6 +166,8 @@ DESCRIBED_OPERATIONS: Mapping[Shape, OperationDescription] = MappingProxyType(
         Shape.SIGN_IN_CALLBACK: OperationDescription("Pages", "Return from an issuer", errors=(400, 401, 403, 429)),
         Shape.SIGN_OUT: OperationDescription("Pages", "Sign out", errors=(403,)),
         Shape.GET_SESSION: OperationDescription("Pages", "Get the person of the session", errors=(401, 403)),
+        Shape.CONSOLE_PAGE: OperationDescription("Pages", "Get a page of the console", errors=(400, 403, 404)),
+        Shape.CONSOLE_FORM: OperationDescription("Pages", "Send a form of the console", errors=(400, 403, 404, 409)),
         Shape.METRICS: OperationDescription(
             "Health",
             "Get the metrics for Prometheus",
