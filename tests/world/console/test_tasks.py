@@ -157,7 +157,7 @@ async def test_a_leaked_key_is_rotated_and_revoked(site: Site) -> None:
     assert "The key is revoked." in await person.text()
 
 
-async def test_a_budget_is_raised_where_it_stands(site: Site) -> None:
+async def test_a_budget_is_raised_on_the_page_of_its_key(site: Site) -> None:
     person = site.person
     await site.key("raised", budget_micro_credits=5_000_000, budget_period="month")
     await person.open("/console")
