@@ -324,10 +324,8 @@ async def test_a_viewer_and_billing_see_a_part_of_users_keys_and_channels(world:
 
 
 async def test_a_caller_learns_its_roles_and_their_permissions(world: World) -> None:
-    mine, everything = (
-        world.projects["mine"],
-        set(map(permission_name, ROLE_PERMISSIONS[Role.ADMIN])) - {"unspecified"},
-    )
+    mine, granted = world.projects["mine"], ROLE_PERMISSIONS[Role.ADMIN].items()
+    everything = {permission_name(each) for each, extent in granted if extent and each != pb.PERMISSION_UNSPECIFIED}
     found = dict[str, pb.GetCallerResponse]()
     for role in ("admin", "member", ""):
         _, secret = await world.key("mine", role)
