@@ -98,9 +98,7 @@ SIGN_ON_SHAPES = frozenset(
 """Sign-on of people, which a service in the same process performs."""
 CONSOLE_SHAPES = frozenset({Shape.CONSOLE_PAGE, Shape.CONSOLE_FORM})
 """Console, which acts by the sessions of people."""
-PAGE_SHAPES = frozenset(
-    {Shape.PLAYGROUND, Shape.DOCS, Shape.ASSET, Shape.OPENAPI, *SIGN_ON_SHAPES, *CONSOLE_SHAPES}
-)
+PAGE_SHAPES = frozenset({Shape.PLAYGROUND, Shape.DOCS, Shape.ASSET, Shape.OPENAPI, *SIGN_ON_SHAPES, *CONSOLE_SHAPES})
 """Pages for people and their parts, which are not served with `pages: false`."""
 PROBE_SHAPES = frozenset({Shape.ALIVE, Shape.READY, Shape.METRICS, Shape.HOME})
 

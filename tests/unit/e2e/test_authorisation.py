@@ -125,27 +125,15 @@ SERVICES = {
 }
 """Scopes of which a key needs one for the methods of a service."""
 OWN = {
-    "GetUsage",
-    "GetRequestRecord",
-    "ListKeys",
-    "ListUsage",
-    "ListEndUserUsage",
-    "ListRequestRecords",
-    "RotateKey",
-    "GetCaller",
+    *("GetUsage", "GetRequestRecord", "ListKeys", "ListUsage", "ListEndUserUsage", "ListRequestRecords", "RotateKey"),
+    *("GetCaller", "ListTasks", "GetTask", "RedeliverCallback"),
 }
 """Methods that every key may call for itself; lists contain its own objects."""
 OF_OBJECTS = {"GetVideoTask", "ListVideoTasks", "RemixVideoTask", "CheckChannel"}
 """Methods whose `model` is a condition on tasks of the caller, or optional, and not the model of the call."""
 OWN_SHAPES = {
-    *(
-        Shape.GET_REQUEST,
-        Shape.LIST_KEYS,
-        Shape.LIST_USAGE,
-        Shape.LIST_END_USER_USAGE,
-        Shape.LIST_REQUESTS,
-        Shape.GET_CALLER,
-    ),
+    *(Shape.GET_REQUEST, Shape.LIST_KEYS, Shape.LIST_USAGE, Shape.LIST_END_USER_USAGE, Shape.LIST_REQUESTS),
+    *(Shape.GET_CALLER, Shape.LIST_TASKS, Shape.GET_TASK, Shape.REDELIVER_CALLBACK),
 }
 """Shapes of routes that every key may call for its own calls; the route of a key names another one here."""
 SIGNED = {"umg.v1.FileService.GetFile", "umg.v1.FileService.DownloadFile", "umg.v1.VideoService.ReceiveVideoCallback"}

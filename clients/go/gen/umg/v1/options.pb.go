@@ -117,6 +117,10 @@ const (
 	Permission_PERMISSION_CHANNELS_CHECK Permission = 20
 	// Disables and enables channels, and changes their weights.
 	Permission_PERMISSION_CHANNELS_WRITE Permission = 21
+	// Reads video tasks and the notifications about them.
+	Permission_PERMISSION_TASKS_READ Permission = 14
+	// Delivers notifications about video tasks again.
+	Permission_PERMISSION_TASKS_WRITE Permission = 15
 	// Reads the own roles and permissions; every caller has it.
 	Permission_PERMISSION_SELF_READ Permission = 30
 )
@@ -140,6 +144,8 @@ var (
 		12: "PERMISSION_ALERTS_WRITE",
 		20: "PERMISSION_CHANNELS_CHECK",
 		21: "PERMISSION_CHANNELS_WRITE",
+		14: "PERMISSION_TASKS_READ",
+		15: "PERMISSION_TASKS_WRITE",
 		30: "PERMISSION_SELF_READ",
 	}
 	Permission_value = map[string]int32{
@@ -159,6 +165,8 @@ var (
 		"PERMISSION_ALERTS_WRITE":   12,
 		"PERMISSION_CHANNELS_CHECK": 20,
 		"PERMISSION_CHANNELS_WRITE": 21,
+		"PERMISSION_TASKS_READ":     14,
+		"PERMISSION_TASKS_WRITE":    15,
 		"PERMISSION_SELF_READ":      30,
 	}
 )
@@ -218,7 +226,7 @@ const file_umg_v1_options_proto_rawDesc = "" +
 	"\x13URL_USE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fURL_USE_FETCHED\x10\x01\x12\x15\n" +
 	"\x11URL_USE_FORWARDED\x10\x02\x12\x14\n" +
-	"\x10URL_USE_RETURNED\x10\x03*\xef\x03\n" +
+	"\x10URL_USE_RETURNED\x10\x03*\xa6\x04\n" +
 	"\n" +
 	"Permission\x12\x1a\n" +
 	"\x16PERMISSION_UNSPECIFIED\x10\x00\x12\x18\n" +
@@ -237,7 +245,9 @@ const file_umg_v1_options_proto_rawDesc = "" +
 	"\x16PERMISSION_ALERTS_READ\x10\v\x12\x1b\n" +
 	"\x17PERMISSION_ALERTS_WRITE\x10\f\x12\x1d\n" +
 	"\x19PERMISSION_CHANNELS_CHECK\x10\x14\x12\x1d\n" +
-	"\x19PERMISSION_CHANNELS_WRITE\x10\x15\x12\x18\n" +
+	"\x19PERMISSION_CHANNELS_WRITE\x10\x15\x12\x19\n" +
+	"\x15PERMISSION_TASKS_READ\x10\x0e\x12\x1a\n" +
+	"\x16PERMISSION_TASKS_WRITE\x10\x0f\x12\x18\n" +
 	"\x14PERMISSION_SELF_READ\x10\x1e:T\n" +
 	"\n" +
 	"permission\x12\x1e.google.protobuf.MethodOptions\x18\xbb\x8e\x03 \x01(\x0e2\x12.umg.v1.PermissionR\n" +
