@@ -1,6 +1,7 @@
 // Chat: a conversation with one model, or with two side by side.
 
 import { element } from "../elements.js";
+import { visible } from "../quoting.js";
 import { chatFields } from "./chat-fields.js";
 import { STREAM_GENERATE, without } from "./contract.js";
 import { FieldsForm } from "./fields.js";
@@ -83,7 +84,8 @@ export class ChatView {
 
   modelChanged() {
     this._form.show(chatFields(this._shell.model()));
-    this._tools.element.hidden = this._shell.model()?.capabilities?.tools === false;
+    const model = this._shell.model();
+    this._tools.element.hidden = model !== undefined && !model.capabilities?.tools; // the JSON has no false
     this._files.element.hidden = this._modalities()?.length === 0;
   }
 
@@ -130,8 +132,12 @@ export class ChatView {
    */
   _request(model, messages) {
     const system = this._system.value.trim();
+    const { tools, outputModalities = [] } = this._shell.listed(model)?.capabilities ?? { tools: true };
     return this._form.addTo(without({
-      model, messages, instructions: system ? [{ text: { text: system } }] : [], tools: this._shell.model()?.capabilities?.tools === false ? [] : this._tools.declarations(),
+      model, messages,
+      instructions: system ? [{ text: { text: system } }] : [],
+      tools: tools ? this._tools.declarations() : [],
+      outputModalities: outputModalities.includes("image") ? ["text", "image"] : [], // unset is text alone
     }));
   }
 
@@ -177,7 +183,7 @@ export class ChatView {
     const parts = (exchange.user.parts ?? []).map((part) => (part.media ? mediaView(part.media) : element("p", { class: "plain" }, part.text?.text ?? "")));
     const user = element("article", { class: "user", "aria-label": text("chat.you") }, ...parts, element("div", { class: "actions" }, edit));
     const columns = element("div", { class: exchange.replies.length > 1 ? "columns" : undefined }, ...exchange.replies.map((reply) => reply.element));
-    exchange.element.append(user, columns);
+    exchange.element.append(user, ...(exchange.replies.length > 1 ? [tabsOf(exchange.replies, columns)] : []), columns);
     this._exchanges.push(exchange);
     this._log.append(exchange.element);
   }
@@ -246,4 +252,21 @@ export class ChatView {
     }
     this._update();
   }
+}
+
+/**
+ * Return the buttons that choose the reply which a narrow window shows; a wide one shows both.
+ * @param {Reply[]} replies
+ * @param {HTMLElement} columns
+ */
+function tabsOf(replies, columns) {
+  const buttons = replies.map(({ model }) => element("button", { type: "button", class: "quiet" }, visible(model)));
+  /** @param {number} chosen */
+  const show = (chosen) => {
+    columns.dataset["shown"] = String(chosen);
+    buttons.forEach((button, place) => button.setAttribute("aria-pressed", String(place === chosen)));
+  };
+  buttons.forEach((button, place) => button.addEventListener("click", () => show(place)));
+  show(0);
+  return element("div", { class: "tabs row", role: "group", "aria-label": text("chat.responses") }, ...buttons);
 }

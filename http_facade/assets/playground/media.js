@@ -49,13 +49,19 @@ export function partOf({ name, mimeType, data }) {
   return { media: { kind, data, mimeType, filename: name } };
 }
 
+const urls = /** @type {Map<string, string>} */ (new Map());
+
 /**
- * Return the content in base64 as a URL of this page, to be shown or saved.
+ * Return the content in base64 as a URL of this page, to be shown or saved: the same for the same content.
  * @param {string} data
  * @param {string} type
  */
 export function objectUrl(data, type) {
-  return URL.createObjectURL(new Blob([/** @type {Uint8Array<ArrayBuffer>} */ (bytesOf(data))], { type }));
+  const known = urls.get(data);
+  if (known) return known;
+  const made = URL.createObjectURL(new Blob([/** @type {Uint8Array<ArrayBuffer>} */ (bytesOf(data))], { type }));
+  urls.set(data, made);
+  return made;
 }
 
 /**

@@ -1,6 +1,7 @@
 // What the gateway recorded about a call: its cost, channel and attempts.
 
 import { element } from "../elements.js";
+import { visible } from "../quoting.js";
 import { unary } from "./connect.js";
 import { GET_RECORD } from "./contract.js";
 import { credits, grouped } from "./numbers.js";
@@ -40,6 +41,7 @@ export function recordViews(requestId) {
       return;
     }
     cost.textContent = text("figure.cost", { credits: credits(record.microCredits) });
+    if (record.channel) cost.after(element("span", {}, text("figure.channel", { channel: visible(record.channel) })));
     cost.title = `${record.microCredits ?? 0} ${text("story.cost")}`;
     story.lastChild?.replaceWith(storyView(record));
   });

@@ -81,6 +81,7 @@ async def test_each_response_has_its_time_tokens_cost_and_request_id(site: Site)
     assert request_id
     story = (await site.texts(".story dl"))[0]
     assert "channelsandbox" in story
+    assert "by sandbox" in (await site.texts(".figures"))[0]
     assert "statusOK" in story
 
 
@@ -157,6 +158,38 @@ async def test_two_models_respond_side_by_side(site: Site) -> None:
         assert await site.texts("article.model h3") == [CHAT, "famO-5"]
 
 
+async def test_a_phone_shows_one_of_two_responses_at_a_time(site: Site) -> None:
+    await site.begin(size=PHONE)
+    shown = "[...document.querySelectorAll('article.model')].map(e => e.checkVisibility())"
+    with no_complaint(site.page):
+        await site.choose(CHAT)
+        await site.click("#compare")
+        await site.choose("famO-5", 1)
+        await site.fill("#prompt", "compare this")
+        await site.page.press("Enter")
+        await site.page.until(f"document.querySelectorAll('.figures').length === 2 && {COMPLETE}")
+        assert await site.page.evaluate(shown) == [True, False]
+        await site.press_button("famO-5", ".tabs")
+        assert await site.page.evaluate(shown) == [False, True]
+        assert await site.barriers() == []
+
+
+async def test_an_image_in_a_response_is_shown_in_it(site: Site) -> None:
+    await site.begin()
+    with no_complaint(site.page):
+        await site.send("famG-2.5-flash-image", "draw a red kite")
+        await site.page.until(f"document.querySelector('article.model img') && {COMPLETE}")
+        assert await site.page.evaluate("document.querySelector('article.model img').decode().then(() => true)")
+
+
+async def test_an_address_opens_a_kind_and_a_model(site: Site) -> None:
+    await site.open("/playground?kind=embed&model=text-embedding-3-large")
+    with no_complaint(site.page):
+        await site.use_key()
+        await site.page.until("document.querySelector('#models input').value === 'text-embedding-3-large'")
+        assert await site.texts("#kinds [aria-current]") == ["Embed"]
+
+
 async def test_files_are_sent_where_the_model_reads_them(site: Site, tmp_path: Path) -> None:
     picture = tmp_path / "red.png"
     picture.write_bytes(PNG)
@@ -198,6 +231,26 @@ async def test_texts_of_models_are_elements_and_never_html(site: Site) -> None:
     assert "<span>bad</span>" in finished
     assert "<script" not in finished
     assert "<img" not in finished
+
+
+async def test_blocks_that_are_complete_stay_while_a_text_grows(site: Site) -> None:
+    """A long response is not read again from its beginning at each piece."""
+    await site.begin()
+    grow = """(async () => {
+      const { MarkdownText } = await import("/assets/playground/markdown.js");
+      const text = new MarkdownText();
+      text.append("first\\n\\nsecond\\n\\n"); text.draw();
+      text.append("third"); text.draw();
+      const [first, second] = text.element.children;
+      let read = 0;
+      for (let place = 0; place < 200; place++) {
+        text.append(`\\n\\n- item ${place}\\n\\nparagraph`); text.draw();
+        read = Math.max(read, text.source.length - text._complete);
+      }
+      return [first === text.element.children[0], second === text.element.children[1], read < 100];
+    })()"""
+    with no_complaint(site.page):
+        assert await site.page.evaluate(grow) == [True, True, True]
 
 
 @pytest.mark.parametrize("source", ["> " * 5000, "- " * 5000, "[" * 5000, "**" * 5000, "<" * 5000])
