@@ -96,7 +96,7 @@ ALERTS = [
         "15m",
         TICKET,
         "the model list of a provider has not been readable for a quarter of an hour: new models are missing",
-        "`umg models` and the home page print the reason and the remedy",
+        "`umg models` and the playground print the reason and the remedy",
     ),
     Alert(
         "UmgDatabaseDown",
