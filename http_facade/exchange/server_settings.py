@@ -79,7 +79,7 @@ class Settings:
     cors_origins: tuple[str, ...] = ()
     """Origins whose pages may call the gateway; `*` allows all."""
     pages: bool = True
-    """Whether the home page is served to browsers."""
+    """Whether the pages are served to browsers."""
     heartbeat_seconds: float = 15
     """Seconds without an event after which a stream sends a heartbeat, which keeps proxies from closing it."""
     drain_seconds: float = 30

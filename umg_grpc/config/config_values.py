@@ -336,7 +336,7 @@ class Config:
     """URL of a Redis server that replicas share, for limits of requests a minute and for cached responses."""
     cors: CorsSection = field(default_factory=CorsSection)
     pages: bool = True
-    """Whether the HTTP face serves its home page, the API reference and `/openapi.json`."""
+    """Whether the HTTP face serves the playground, the API reference and `/openapi.json`."""
     body_limit: int = 64 * 1024 * 1024
     """Largest request body, in bytes."""
     limits: Limits = field(default_factory=Limits)
