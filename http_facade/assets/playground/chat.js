@@ -23,6 +23,8 @@ import { ToolsEditor } from "./tools.js";
  * @property {{user: Message, replies: SavedReply[]}[]} exchanges
  */
 
+const FOLLOW_PIXELS = 120; // from the end of the log, within which a reader follows it
+
 export class ChatView {
   /** @param {Shell} shell */
   constructor(shell) {
@@ -42,10 +44,11 @@ export class ChatView {
     this._editing = element("p", { class: "faint", role: "status" });
     this._send = element("button", { id: "send" }, text("action.send"));
     this._stop = element("button", { id: "stop", type: "button", class: "quiet", disabled: true }, text("action.stop"));
-    this.element = element("div", { class: "chat" }, this._systemView, this._empty, this._log, this._composer());
+    this._composer = this._messageForm();
+    this.element = element("div", { class: "chat" }, this._systemView, this._empty, this._log, this._composer);
   }
 
-  _composer() {
+  _messageForm() {
     const form = element(
       "form", { class: "composer" },
       this._editing,
@@ -159,7 +162,7 @@ export class ChatView {
     this._show(exchange);
     for (const reply of exchange.replies) reply.run();
     this._update();
-    exchange.element.scrollIntoView({ block: "nearest" });
+    this._scrollToEnd();
   }
 
   /**
@@ -171,6 +174,7 @@ export class ChatView {
   _reply(model, column, exchange, before) {
     return new Reply(model, {
       request: (name, more) => { queueMicrotask(() => this._update()); return this._request(name, [...this._history(before, column), exchange.user, ...more]); },
+      follow: (draw) => this._follow(draw),
       ended: () => this._ended(),
       regenerate: () => { if (!this._isRunning() && this._shell.ready()) { this._truncate(this._exchanges.indexOf(exchange)); this._begin(exchange.user); } },
     });
@@ -212,6 +216,25 @@ export class ChatView {
 
   _isRunning() {
     return this._exchanges.some(({ replies }) => replies.some((reply) => reply.isRunning));
+  }
+
+  /**
+   * Draw a part of a response, and keep its end in view if it was there before: who reads an earlier part stays at it.
+   * @param {() => void} draw
+   */
+  _follow(draw) {
+    const isSeen = this._hiddenPixels() <= FOLLOW_PIXELS;
+    draw();
+    if (isSeen) this._scrollToEnd();
+  }
+
+  /** Return how much of the log is below the window or the form of the message. */
+  _hiddenPixels() {
+    return this._log.getBoundingClientRect().bottom - Math.min(innerHeight, this._composer.getBoundingClientRect().top);
+  }
+
+  _scrollToEnd() {
+    scrollBy(0, Math.max(0, this._hiddenPixels()));
   }
 
   /** Screen readers announce the responses when they are complete: word by word they would interrupt themselves. */

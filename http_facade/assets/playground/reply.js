@@ -27,7 +27,7 @@ const USUAL_FINISHES = ["", "FINISH_REASON_STOP", "FINISH_REASON_STOP_SEQUENCE",
 export class Reply {
   /**
    * @param {string} model
-   * @param {{request: (model: string, more: Message[]) => object, ended: () => void, regenerate: () => void}} conversation
+   * @param {{request: (model: string, more: Message[]) => object, follow: (draw: () => void) => void, ended: () => void, regenerate: () => void}} conversation
    */
   constructor(model, conversation) {
     this.model = model;
@@ -50,24 +50,35 @@ export class Reply {
   /** Call the model, and show its response while it arrives. */
   async run() {
     const controller = (this._controller = new AbortController());
-    const step = new Step();
+    const step = new Step(this._conversation.follow);
     this._actions.replaceChildren();
     this._steps.append(step.element);
     const request = this._conversation.request(this.model, this.messages);
+    let failure = /** @type {unknown} */ (null);
     try {
       for await (const { events = [] } of stream(STREAM_GENERATE, { request }, controller.signal, (head) => step.begun(head))) {
         for (const event of events) step.apply(event);
       }
-      step.end(true);
     } catch (error) {
-      step.end(false);
-      if (isAbort(error)) step.mark(text("state.stopped"), text("state.stopped.note"));
-      else step.fail(error, () => { this._drop(step); this.run(); });
+      failure = error;
     }
-    this._controller = null;
-    this._keep(step);
-    this._showActions();
+    this._end(step, failure);
     this._conversation.ended();
+  }
+
+  /**
+   * @param {Step} step
+   * @param {unknown} error null for a complete response
+   */
+  _end(step, error) {
+    this._controller = null;
+    this._conversation.follow(() => {
+      step.end(error === null);
+      if (isAbort(error)) step.mark(text("state.stopped"), text("state.stopped.note"));
+      else if (error !== null) step.fail(error, () => { this._drop(step); this.run(); });
+      this._keep(step);
+      this._showActions();
+    });
   }
 
   /**
@@ -123,7 +134,9 @@ export class Reply {
 
 /** One response of a model: its parts and figures. */
 class Step {
-  constructor() {
+  /** @param {(draw: () => void) => void} [follow] draws, and scrolls to what was drawn where its reader is */
+  constructor(follow = (draw) => draw()) {
+    this._follow = follow;
     this.response = new ResponseParts();
     this.message = /** @type {Message | null} */ (null);
     this.isComplete = false;
@@ -151,7 +164,7 @@ class Step {
     if (index < 0) return;
     this._first ||= performance.now();
     this._changed.add(index);
-    this._frame ||= requestAnimationFrame(() => this._draw());
+    this._frame ||= requestAnimationFrame(() => this._follow(() => this._draw()));
   }
 
   _draw() {

@@ -174,6 +174,18 @@ async def test_a_phone_shows_one_of_two_responses_at_a_time(site: Site) -> None:
         assert await site.barriers() == []
 
 
+async def test_the_end_of_a_growing_response_is_followed(site: Site) -> None:
+    await site.begin(size=(1366, 500))
+    hidden = """Math.round(document.querySelector('#log').getBoundingClientRect().bottom
+      - document.querySelector('.composer').getBoundingClientRect().top)"""
+    with no_complaint(site.page):
+        for number in range(3):
+            await site.send(CHAT, f"question {number}")
+            await site.page.until(f"document.querySelectorAll('.figures').length === {number + 1} && {COMPLETE}")
+        assert await site.page.evaluate("scrollY") > 0
+        assert await site.page.evaluate(hidden) <= 0
+
+
 async def test_an_image_in_a_response_is_shown_in_it(site: Site) -> None:
     await site.begin()
     with no_complaint(site.page):
