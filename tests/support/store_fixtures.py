@@ -10,6 +10,7 @@ from sqlalchemy import delete
 
 from tests.support.databases import Database, Postgres
 from umg_grpc.store import Store, open_store
+from umg_grpc.store.call_count_tables import COUNT_TABLES
 from umg_grpc.store.database_time import GivenClock
 from umg_grpc.store.table_definitions import ReasoningRow, ResponseRow, ThreadRow
 from umg_grpc.store.usage_tables import TOTAL_TABLES, EarlierUsageRow, UsageRow
@@ -79,6 +80,6 @@ async def usage_store(module_database: Database) -> AsyncIterator[Store]:
         async with store.write() as session:
             for row in (UsageRow, EarlierUsageRow):
                 await session.execute(delete(row))
-            for totals in TOTAL_TABLES:
+            for totals in (*TOTAL_TABLES, *COUNT_TABLES):
                 await session.execute(delete(totals.table))
         yield store

@@ -6,6 +6,7 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, delete, func, select, tuple_
 
 from umg_grpc.base.time_units import time_of
+from umg_grpc.store.call_count_tables import COUNT_TABLES
 from umg_grpc.store.database import Store
 from umg_grpc.store.database_constants import SQLITE_KIND
 from umg_grpc.store.end_user_usage import sweep_end_users
@@ -21,7 +22,7 @@ from umg_grpc.store.usage_tables import DAY_BUCKET, TOTAL_TABLES, UsageRow
 from umg_grpc.store.usage_totals import start_of
 
 SWEEP_ROWS = 1000  # deleted in one transaction, since other writers wait for it
-ROW_BYTES = 768
+ROW_BYTES = 1024
 """Size of a row with its indexes, rounded up."""
 TOTALS_MARGIN_MICROS = 3600 * 10**6
 """Time for which totals are kept longer than they are read, since the clocks of processes differ."""
@@ -65,7 +66,10 @@ async def sweep_usage(store: Store, ttl: int, max_bytes: int | None, totals_ttl:
         if is_partitioned:
             await _drop_days_before(store, oldest_to_keep)
         await _delete(store, start < oldest_to_keep)
-    for totals in reversed(TOTAL_TABLES):  # totals of agents first: they are subtracted from those of all calls
+    for totals in (
+        *COUNT_TABLES,
+        *reversed(TOTAL_TABLES),
+    ):  # totals of agents first: they are subtracted from those of all calls
         kept = min(totals_ttl, totals_ttl if totals.kept is None else int(totals.kept.total_seconds()))
         bound = start_of(totals.bucket, now - kept * 10**6 - TOTALS_MARGIN_MICROS)
         async with store.write() as session:

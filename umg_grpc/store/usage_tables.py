@@ -19,7 +19,10 @@ COUNT_COLUMNS = (
 )
 """Columns that count units, for example tokens. Each token is counted in exactly one of them."""
 SUM_COLUMNS = (*COUNT_COLUMNS, "micro_credits")
-MINUTE_BUCKET, HOUR_BUCKET, DAY_BUCKET, MONTH_BUCKET = "minute", "hour", "day", "month"
+MINUTE_BUCKET, FIVE_MINUTES_BUCKET, HOUR_BUCKET = "minute", "five_minutes", "hour"
+DAY_BUCKET, MONTH_BUCKET = "day", "month"
+KEPT_MINUTES, KEPT_HOURS = timedelta(days=2), timedelta(days=400)
+"""Times for which totals by minute and by hour are kept."""
 
 
 class _RecordColumns(Base):
@@ -61,6 +64,22 @@ class _RecordColumns(Base):
     characters: Mapped[int] = mapped_column(BigInteger, server_default="0")
     audio_seconds: Mapped[int] = mapped_column(BigInteger, server_default="0")
     end_user: Mapped[str] = mapped_column(NAME_TYPE, server_default=text("''"))
+    failure_kind: Mapped[str] = mapped_column(NAME_TYPE, server_default=text("''"))
+    first_byte_micros: Mapped[int | None] = mapped_column(BigInteger)
+
+
+FACT_COLUMNS = (
+    *("start_micros", "record_id", "key_id", "model", "channel", "operation", "agent", "status"),
+    *("duration_micros", "first_byte_micros", "micro_credits"),
+)
+"""Columns of the index by which records are searched in the order of their arrival, without reading their rows."""
+HAS_FAILED, HAS_END_USER = "status <> 'OK'", "end_user <> ''"
+"""Conditions of partial indexes. A query has to repeat them literally, since SQLite compares the texts."""
+
+
+def _partial(name: str, columns: Sequence[str], condition: str) -> Index:
+    where = {"where": text(condition)}
+    return Index(name, *columns, info={"sqlite": where, "postgresql": where})
 
 
 class UsageRow(_RecordColumns):
@@ -68,7 +87,14 @@ class UsageRow(_RecordColumns):
 
     __tablename__ = "call_records"
     __table_args__ = (
-        Index("ix_call_records_request_id", "request_id"),
+        Index("ix_call_records_request_id", "request_id", "start_micros", "record_id"),
+        Index("ix_call_records_facts", *FACT_COLUMNS),
+        _partial(
+            "ix_call_records_failed",
+            ("start_micros", "record_id", "reason", "failure_kind", *FACT_COLUMNS[2:9]),
+            HAS_FAILED,
+        ),
+        _partial("ix_call_records_end_user", ("end_user", "start_micros", "record_id"), HAS_END_USER),
         {"info": {"postgresql": {"partition_by": "RANGE (start_micros)"}}},
     )
 
@@ -137,7 +163,9 @@ class Totals:
 
 
 def _totals(name: str, bucket: str, columns: Sequence[str], kept: timedelta | None = None) -> Totals:
-    by_key = [Index(f"ix_{name}_key_id", "key_id", "start_micros")] if "key_id" in columns else []
+    indexed = ["key_id"] if "key_id" in columns else list[str]()
+    if (bucket, columns) == (HOUR_BUCKET, OF_CHANNEL):
+        indexed += ["model", "channel"]  # by these hours, records of few calls are found
     table = Table(
         name,
         Base.metadata,
@@ -147,7 +175,8 @@ def _totals(name: str, bucket: str, columns: Sequence[str], kept: timedelta | No
         Column("failed", BigInteger, nullable=False),
         # None in place of 0: it takes no space, and no time in sums. Most calls have few of the units.
         *(Column(sum_of, BigInteger, nullable=True) for sum_of in SUM_COLUMNS),
-        *by_key,
+        Column("cached", BigInteger, nullable=True),
+        *(Index(f"ix_{name}_{column}", column, "start_micros") for column in indexed),
         # room for new versions of rows, which then need no new index entries
         info={"postgresql": {"with": {"fillfactor": 70}}},
     )
@@ -160,17 +189,17 @@ OF_KEY = ("key_id", *OF_CHANNEL)
 OF_AGENT = (*OF_CHANNEL, AGENT_COLUMN)
 OF_KEY_AND_AGENT = (*OF_KEY, AGENT_COLUMN)
 TOTAL_TABLES = (
-    _totals("usage_minutes", MINUTE_BUCKET, OF_CHANNEL, timedelta(days=2)),
-    _totals("usage_hours", HOUR_BUCKET, OF_CHANNEL, timedelta(days=400)),
+    _totals("usage_minutes", MINUTE_BUCKET, OF_CHANNEL, KEPT_MINUTES),
+    _totals("usage_hours", HOUR_BUCKET, OF_CHANNEL, KEPT_HOURS),
     _totals("usage_days", DAY_BUCKET, OF_CHANNEL),
     _totals("usage_months", MONTH_BUCKET, OF_CHANNEL),
-    _totals("usage_key_hours", HOUR_BUCKET, OF_KEY, timedelta(days=400)),
+    _totals("usage_key_hours", HOUR_BUCKET, OF_KEY, KEPT_HOURS),
     _totals("usage_key_days", DAY_BUCKET, OF_KEY),
     _totals("usage_key_months", MONTH_BUCKET, OF_KEY),
-    _totals("usage_agent_hours", HOUR_BUCKET, OF_AGENT, timedelta(days=400)),
+    _totals("usage_agent_hours", HOUR_BUCKET, OF_AGENT, KEPT_HOURS),
     _totals("usage_agent_days", DAY_BUCKET, OF_AGENT),
     _totals("usage_agent_months", MONTH_BUCKET, OF_AGENT),
-    _totals("usage_key_agent_hours", HOUR_BUCKET, OF_KEY_AND_AGENT, timedelta(days=400)),
+    _totals("usage_key_agent_hours", HOUR_BUCKET, OF_KEY_AND_AGENT, KEPT_HOURS),
     _totals("usage_key_agent_days", DAY_BUCKET, OF_KEY_AND_AGENT),
     _totals("usage_key_agent_months", MONTH_BUCKET, OF_KEY_AND_AGENT),
 )

@@ -11,6 +11,7 @@ from umg_grpc.base.time_units import micros_of, time_of
 from umg_grpc.store.insert_statements import rows_of
 from umg_grpc.store.usage_tables import (
     DAY_BUCKET,
+    FIVE_MINUTES_BUCKET,
     HOUR_BUCKET,
     MINUTE_BUCKET,
     OF_KEY_AND_AGENT,
@@ -21,11 +22,16 @@ from umg_grpc.store.usage_tables import (
 
 MINUTE_MICROS = 60 * 10**6
 BUCKET_MICROS: Mapping[str, int] = MappingProxyType(
-    {MINUTE_BUCKET: MINUTE_MICROS, HOUR_BUCKET: 3600 * 10**6, DAY_BUCKET: 86_400 * 10**6}
+    {
+        MINUTE_BUCKET: MINUTE_MICROS,
+        FIVE_MINUTES_BUCKET: 5 * MINUTE_MICROS,
+        HOUR_BUCKET: 3600 * 10**6,
+        DAY_BUCKET: 86_400 * 10**6,
+    }
 )
 """Microseconds of each time span of constant length, by which usage can be grouped; spans begin in UTC."""
 MAX_MICROS = micros_of(datetime.max.replace(tzinfo=UTC))
-ADDED_COLUMNS = ("requests", "failed", *SUM_COLUMNS)
+ADDED_COLUMNS = ("requests", "failed", *SUM_COLUMNS, "cached")
 """Columns of totals that are sums."""
 
 CallGroup: TypeAlias = tuple[int | str, ...]

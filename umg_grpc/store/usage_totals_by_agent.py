@@ -9,9 +9,9 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, FromClause, Select, Table, cast, literal_column, select, union_all
 
-from umg_grpc.store.usage_tables import AGENT_COLUMN, NAME_TYPE, SUM_COLUMNS, TOTAL_TABLES, Totals
+from umg_grpc.store.usage_tables import AGENT_COLUMN, NAME_TYPE, TOTAL_TABLES, Totals
+from umg_grpc.store.usage_totals import ADDED_COLUMNS
 
-_COUNTS = ("requests", "failed", *SUM_COLUMNS)
 _UNKNOWN = cast(literal_column("''"), NAME_TYPE)
 
 
@@ -21,7 +21,7 @@ def _with_unknown(of_agents: Totals) -> FromClause:
     [of_all] = [each.table for each in TOTAL_TABLES if (each.bucket, each.columns) == (of_agents.bucket, others)]
 
     def rows(table: Table, agent: ColumnElement[str], sign: int) -> "Select[Any]":
-        counts = [(table.c[name] if sign > 0 else -table.c[name]).label(name) for name in _COUNTS]
+        counts = [(table.c[name] if sign > 0 else -table.c[name]).label(name) for name in ADDED_COLUMNS]
         return select(*(table.c[name] for name in ("start_micros", *others)), agent.label(AGENT_COLUMN), *counts)
 
     known = of_agents.table

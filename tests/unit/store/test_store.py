@@ -18,8 +18,8 @@ from umg_grpc.store import StoreError, open_store
 from umg_grpc.store.schema_migration import migrate
 from umg_grpc.store.schema_version import NEWEST_MIGRATION, VERSION_TABLE
 from umg_grpc.store.table_definitions import ApiKey, Base, ReasoningRow, ResponseRow
+from umg_grpc.store.usage_parts import CallFilter
 from umg_grpc.store.usage_record_table import UsageRecords
-from umg_grpc.store.usage_sum_queries import CallFilter
 from umg_grpc.store.video_task_table import VideoTasks
 
 NOW = datetime(2026, 5, 4, 3, 2, 1, 987654, tzinfo=UTC)
@@ -114,6 +114,8 @@ ADDED = (
     *("usage_key_hours", "usage_key_days", "usage_key_months"),
     *("usage_agent_hours", "usage_agent_days", "usage_agent_months"),
     *("usage_key_agent_hours", "usage_key_agent_days", "usage_key_agent_months"),
+    *("call_duration_minutes", "call_duration_hours", "call_duration_days"),
+    *("call_duration_program_days", "call_duration_key_days", "call_failure_hours"),
     *("alerts", "alert_deliveries", "channel_outages", "work_leases"),
     *("channel_overrides", "channel_checks"),
 )
