@@ -7,8 +7,8 @@ from itertools import combinations
 import msgspec
 
 from umg_grpc.base.time_units import micros_of
+from umg_grpc.store.usage_parts import DIMENSION_COLUMNS
 from umg_grpc.store.usage_record_table import UsageRecord
-from umg_grpc.store.usage_sum_queries import DIMENSION_COLUMNS
 from umg_grpc.store.usage_tables import AGENT_COLUMN
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)

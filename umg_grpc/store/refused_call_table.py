@@ -8,8 +8,10 @@ from sqlalchemy import RowMapping, Table, delete, insert, select, tuple_
 from umg_grpc.store.database import Store, repeated
 from umg_grpc.store.key_selection import EVERY_KEY, KeySelection
 from umg_grpc.store.table_definitions import Base
-from umg_grpc.store.usage_record_table import MAX_FOUND, CallDetails, Position, UsageRecord
-from umg_grpc.store.usage_sum_queries import CallFilter, conditions_of
+from umg_grpc.store.usage_parts import CallFilter
+from umg_grpc.store.usage_record_pages import Position
+from umg_grpc.store.usage_record_table import MAX_FOUND, CallDetails, UsageRecord
+from umg_grpc.store.usage_sum_queries import conditions_of
 from umg_grpc.store.usage_tables import RefusedCallRow
 
 _TABLE: Table = Base.metadata.tables[RefusedCallRow.__tablename__]

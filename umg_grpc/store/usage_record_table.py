@@ -19,6 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from umg_grpc.base.lazy_logger import LazyLogger
 from umg_grpc.base.time_units import time_of
 from umg_grpc.store.budget_accounts import Charge, LeaseId, lock_accounts, settle
+from umg_grpc.store.call_counts import CountedCall, count_upserts
 from umg_grpc.store.database import Store, repeated
 from umg_grpc.store.database_constants import SQLITE_KIND
 from umg_grpc.store.end_user_usage import EndUserCall, end_user_upserts
@@ -29,11 +30,11 @@ from umg_grpc.store.row_upserts import batches
 from umg_grpc.store.sqlite_connection import run_in_thread
 from umg_grpc.store.table_definitions import Base
 from umg_grpc.store.usage_partitions import create_partitions, day_of
+from umg_grpc.store.usage_parts import CallFilter, Group
+from umg_grpc.store.usage_record_pages import Position, positions_of_page
 from umg_grpc.store.usage_sum_queries import (
     FOREVER_MICROS,
     HAS_EARLIER_RECORDS,
-    CallFilter,
-    Group,
     UsageBegin,
     UsageSum,
     begin_of_usage,
@@ -168,6 +169,10 @@ class UsageRecord(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     """Further budgets to which the cost is charged: account, and start of its period. Not stored in the database."""
     end_user: str = ""
     """Id of the end user that the caller sent, without the session that some programs add; "" for none."""
+    failure_kind: str = ""
+    """Kind of the last failure of a channel, a value of `FailureKind`; "" unless the call failed by it."""
+    first_byte_micros: int | None = None
+    """Microseconds from the call's arrival to the first message of its stream; None for a call without a stream."""
 
     @property
     def start_time(self) -> datetime:
@@ -188,7 +193,8 @@ RECORD_COLUMNS = tuple(name for name in _FIELDS if name not in _ABSENT)
 _ID, _START, _STATUS = (RECORD_COLUMNS.index(name) for name in ("record_id", "start_micros", "status"))
 _GROUP_PLACES = itemgetter(*(RECORD_COLUMNS.index(name) for name in OF_KEY_AND_AGENT))
 _END_USER_PLACES = itemgetter(*(RECORD_COLUMNS.index(name) for name in END_USER_COLUMNS))
-_SUM_PLACES = itemgetter(*(RECORD_COLUMNS.index(name) for name in SUM_COLUMNS))
+_SUM_PLACES = itemgetter(*(RECORD_COLUMNS.index(name) for name in (*SUM_COLUMNS, "cached")))
+_COUNT_PLACES = itemgetter(*(RECORD_COLUMNS.index(name) for name in CountedCall._fields))
 _KEY, _COST, _PERIOD, _HOLDER, _BUDGETS, _DETAILS = (
     _FIELDS.index(name) for name in ("key_id", "micro_credits", *_ABSENT, "details")
 )
@@ -201,8 +207,6 @@ _BATCH_DECODER = msgspec.json.Decoder(GenericAlias(list, (GenericAlias(tuple, tu
 decode_details = msgspec.json.Decoder(CallDetails).decode
 """Function that decodes details as the database stores them."""
 
-Position: TypeAlias = tuple[int, str]
-"""Position of a record in the order of the arrivals: its start in microseconds, and its id."""
 Values: TypeAlias = tuple[Any, ...]
 """Values of a record in the order of the fields of `UsageRecord`; its details are `msgspec.Raw`."""
 Row: TypeAlias = tuple[Any, ...]
@@ -267,8 +271,10 @@ class UsageRecords:
     async def page(self, calls: CallFilter, after: Position | None, size: int) -> list[UsageRecord]:
         """Return up to `size` selected records, newest first. `after`: last record of the previous page, or None."""
         async with self._store.snapshot() as session:
-            found = list[UsageRecord]()
-            for table in await tables_of_records(session):
+            _, *earlier = await tables_of_records(session)
+            positions = await positions_of_page(session, calls, after, size)
+            found = await _at(session, positions)
+            for table in earlier:
                 record_id: ColumnElement[str] = table.c.record_id
                 if (await session.connection()).dialect.name != SQLITE_KIND:
                     record_id = record_id.collate("C")  # the earlier table has the order of the database's language
@@ -376,6 +382,7 @@ def _totals_of(dialect: str, rows: Sequence[Row]) -> Iterator[tuple[str, tuple[o
     """Yield the statements that add rows to all totals."""
     yield from upserts_of(dialect, _sums_of(rows))
     yield from end_user_upserts(dialect, _calls_of_end_users(rows))
+    yield from count_upserts(dialect, [CountedCall(*_COUNT_PLACES(row)) for row in rows])
 
 
 def _calls_of_end_users(rows: Iterable[Row]) -> Iterable[EndUserCall]:
@@ -419,6 +426,17 @@ def _record_of(row: RowMapping) -> UsageRecord:
     details = values["details"]
     values["details"] = None if details is None else decode_details(details)
     return UsageRecord(**values)
+
+
+async def _at(session: AsyncSession, positions: Sequence[Position]) -> list[UsageRecord]:
+    """Return the records of the current table at positions, in any order."""
+    if not positions:
+        return []
+    known, table = {*positions}, UsageRow.__table__
+    starts, ids = zip(*positions, strict=True)
+    query = select(*_columns_of(table)).where(table.c.start_micros.in_(starts), table.c.record_id.in_(ids))
+    found = map(_record_of, (await session.execute(query)).mappings())
+    return [record for record in found if _position_of(record) in known]
 
 
 def _columns_of(table: FromClause) -> list[ColumnElement[Any]]:

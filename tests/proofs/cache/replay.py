@@ -19,8 +19,8 @@ from tests.proofs.cache.vendor_rules import MODEL_OF, RULES_OF
 from tests.support.gateways import KEY, Running, running
 from tests.support.providers.server import Json
 from umg_grpc.store import open_store
+from umg_grpc.store.usage_parts import CallFilter
 from umg_grpc.store.usage_record_table import UsageRecord, UsageRecords
-from umg_grpc.store.usage_sum_queries import CallFilter
 
 BETAS = "context-management-2025-06-27,interleaved-thinking-2025-05-14,mid-conversation-system-2026-04-07"
 PAGE = 1000

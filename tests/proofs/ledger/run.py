@@ -27,8 +27,8 @@ from umg_grpc.access.budget_settings import Budget, budget_account
 from umg_grpc.base.micro_credits import credits_text
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.budget_accounts import NO_BALANCE, Balance, BudgetAccounts
+from umg_grpc.store.usage_parts import CallFilter
 from umg_grpc.store.usage_record_table import UsageRecord, UsageRecords
-from umg_grpc.store.usage_sum_queries import CallFilter
 
 KEYS = 20
 CALLERS = 2  # of each key

@@ -11,8 +11,8 @@ from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.base.time_units import micros_of
 from umg_grpc.store import Store
 from umg_grpc.store.key_selection import KeyScope, KeySelection
+from umg_grpc.store.usage_parts import CallFilter
 from umg_grpc.store.usage_record_table import UsageRecords
-from umg_grpc.store.usage_sum_queries import CallFilter
 
 END = datetime(2026, 5, 4, 12, tzinfo=UTC)
 SPANS = {

@@ -14,8 +14,8 @@ from umg_grpc.config.config_values import UsageRetention
 from umg_grpc.store import Store
 from umg_grpc.store.database import open_store
 from umg_grpc.store.in_flight_record_file import NO_SLOT, records_of
+from umg_grpc.store.usage_parts import CallFilter
 from umg_grpc.store.usage_record_table import CallDetails, UsageRecord, UsageRecords, encode_record
-from umg_grpc.store.usage_sum_queries import CallFilter
 
 DISK_SIZE = "12m"
 """Of a data folder with space for two segments of the journal and the file of calls in flight."""

@@ -44,8 +44,8 @@ from umg_grpc.store.budget_accounts import (
 )
 from umg_grpc.store.database_time import GivenClock
 from umg_grpc.store.in_flight_record_file import OPEN_SUFFIX, records_of
+from umg_grpc.store.usage_parts import CallFilter
 from umg_grpc.store.usage_record_table import UsageRecord, UsageRecords
-from umg_grpc.store.usage_sum_queries import CallFilter
 from umg_grpc.v1 import pb, rpc
 
 CREDIT = 1_000_000

@@ -19,8 +19,8 @@ from tests.support.databases import Database, Postgres
 from tests.support.gateways import KEY, Running, running
 from tests.support.processes import serve
 from umg_grpc.store import open_store
+from umg_grpc.store.usage_parts import CallFilter
 from umg_grpc.store.usage_record_table import UsageRecord, UsageRecords
-from umg_grpc.store.usage_sum_queries import CallFilter
 
 CONFIG = """
 database: {database}

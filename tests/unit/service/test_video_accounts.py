@@ -17,8 +17,8 @@ from tests.support.video_calls import SECONDS, Stub, eventually, reason, request
 from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.store.budget_accounts import NO_BALANCE, Balance, BudgetAccounts
+from umg_grpc.store.usage_parts import CallFilter
 from umg_grpc.store.usage_record_table import UsageRecord, UsageRecords
-from umg_grpc.store.usage_sum_queries import CallFilter
 from umg_grpc.v1 import pb
 
 CREDIT = 1_000_000

@@ -10,9 +10,9 @@ from tests.support.store_fixtures import opened_stores
 from tests.support.usage_records import ALL, NOW, lines, record
 from umg_grpc.store import Store
 from umg_grpc.store.database_time import GivenClock
+from umg_grpc.store.usage_parts import CallFilter
 from umg_grpc.store.usage_record_migration import MOVED_ROWS, EarlierUsageRecords
 from umg_grpc.store.usage_record_table import RECORD_COLUMNS, UsageRecord, UsageRecords
-from umg_grpc.store.usage_sum_queries import CallFilter
 from umg_grpc.store.usage_tables import EarlierUsageRow, UsageRow
 
 INSERT = (

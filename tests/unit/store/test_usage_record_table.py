@@ -11,6 +11,7 @@ from tests.support.usage_records import ALL, NOW, lines, record
 from umg_grpc.base.time_units import micros_of, time_of
 from umg_grpc.store import Store
 from umg_grpc.store.budget_accounts import Balance, BudgetAccounts
+from umg_grpc.store.usage_parts import CallFilter, Group
 from umg_grpc.store.usage_record_table import (
     STATEMENT_ROWS,
     AttemptRecord,
@@ -19,7 +20,6 @@ from umg_grpc.store.usage_record_table import (
     UsageRecords,
     storable,
 )
-from umg_grpc.store.usage_sum_queries import CallFilter, Group
 from umg_grpc.store.usage_tables import DAY_BUCKET
 
 

@@ -15,8 +15,8 @@ from umg_grpc.base.time_units import micros_of, time_of
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.database_time import GivenClock
 from umg_grpc.store.usage_partitions import EPOCH_DAY, create_partitions, days_of_partitions
+from umg_grpc.store.usage_parts import CallFilter
 from umg_grpc.store.usage_record_table import MAX_FOUND, UsageRecords
-from umg_grpc.store.usage_sum_queries import CallFilter
 from umg_grpc.store.usage_sweep import ROW_BYTES, Swept, sweep_usage
 from umg_grpc.store.usage_tables import TOTAL_TABLES, UsageRow
 

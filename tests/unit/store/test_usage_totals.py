@@ -13,9 +13,11 @@ from tests.support.store_fixtures import opened_stores
 from tests.support.usage_records import ALL, NOW, column_sets, lines, record
 from umg_grpc.base.time_units import micros_of, time_of
 from umg_grpc.store import Store
+from umg_grpc.store.call_count_tables import COUNT_TABLES, FAILURE_HOURS
 from umg_grpc.store.database_time import GivenClock
+from umg_grpc.store.usage_parts import DIMENSION_COLUMNS, SUM_BUCKETS, CallFilter, Group
 from umg_grpc.store.usage_record_table import UsageRecord, UsageRecords
-from umg_grpc.store.usage_sum_queries import DIMENSION_COLUMNS, SUM_BUCKETS, CallFilter, Group, UsageSum
+from umg_grpc.store.usage_sum_queries import UsageSum
 from umg_grpc.store.usage_tables import SUM_COLUMNS, TOTAL_TABLES, UsageRow
 from umg_grpc.store.usage_totals import BUCKET_MICROS
 
@@ -33,6 +35,7 @@ def varied(number: int) -> UsageRecord:
         agent="codex" if number % 4 == 3 else ["", "codex", "claude-code"][number // 4 % 3],
         status="UNAVAILABLE" if number % 11 == 0 else "OK",
         start_micros=micros_of(NOW.replace(day=1)) + (number * 7919 % 3600 - 1800) * 86 * 10**6 + number,
+        cached=number % 13 == 0,
         input_tokens=number,
         images=number % 2,
         micro_credits=number * 1000,
@@ -57,6 +60,7 @@ def expected(by: Sequence[str], calls: CallFilter) -> list[UsageSum]:
             len(records),
             sum(each.status != "OK" for each in records),
             {name: sum(getattr(each, name) for each in records) for name in SUM_COLUMNS},
+            sum(each.cached for each in records),
         )
         for group, records in sorted(found.items())
     ]
@@ -216,6 +220,10 @@ async def test_processes_that_write_the_same_records_at_once_count_each_once(
                 counted = [each for each in RECORDS if each.agent or not totals.has_agents]
                 expected_cost = sum(each.micro_credits for each in counted)
                 assert (requests, cost) == (len(counted), expected_cost), totals.table.name
+            failed = sum(each.status != "OK" for each in RECORDS)
+            for totals in COUNT_TABLES:
+                calls = await session.scalar(select(func.sum(totals.table.c.calls)))
+                assert calls == (failed if totals is FAILURE_HOURS else COUNT), totals.table.name
 
 
 def test_the_records_cover_several_months_days_and_hours() -> None:

@@ -148,7 +148,9 @@ def settle_usage(log: UsageLog | None, call: Call, seconds: float, failure: UmgE
             failure.name,
             storable(failure.message),
         )
+        record.failure_kind = next((each.kind for each in reversed(facts.ended_attempts) if each.kind), "")
     record.details = details = details_of(call, message)
+    record.first_byte_micros = details.first_output_micros
     details.prices = [] if prices is FREE_PRICES else _unit_prices(prices, quantities)
     details.price_conditions = [describe(rate) for rate in rates]
     record.cached, record.estimated, record.micro_credits = facts.is_cached, estimated, charges.micro_credits
