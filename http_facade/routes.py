@@ -44,6 +44,7 @@ class Shape(Enum):
     GET_USAGE = auto()
     LIST_USAGE = auto()
     LIST_END_USER_USAGE = auto()
+    GET_CALL_SUMMARY = auto()
     LIST_REQUESTS = auto()
     GET_REQUEST = auto()
     LIST_CHANNELS = auto()
@@ -275,6 +276,7 @@ ROUTE_TABLE = (
             ("GET", "keys/{key_id}/usage", Shape.GET_USAGE),
             ("GET", "usage", Shape.LIST_USAGE),
             ("GET", "usage/end-users", Shape.LIST_END_USER_USAGE),
+            ("GET", "summary", Shape.GET_CALL_SUMMARY),
             ("GET", "requests", Shape.LIST_REQUESTS),
             ("GET", "requests/{request_id:.+}", Shape.GET_REQUEST),
             ("GET", "channels", Shape.LIST_CHANNELS),

@@ -61,6 +61,7 @@ ADMIN_METHODS: Mapping[Shape, AdminMethod] = MappingProxyType(
         Shape.GET_USAGE: AdminMethod("GetUsage", pb.GetUsageRequest),
         Shape.LIST_USAGE: AdminMethod("ListUsage", pb.ListUsageRequest),
         Shape.LIST_END_USER_USAGE: AdminMethod("ListEndUserUsage", pb.ListEndUserUsageRequest),
+        Shape.GET_CALL_SUMMARY: AdminMethod("GetCallSummary", pb.GetCallSummaryRequest),
         Shape.LIST_REQUESTS: AdminMethod("ListRequestRecords", pb.ListRequestRecordsRequest),
         Shape.GET_REQUEST: AdminMethod("GetRequestRecord", pb.GetRequestRecordRequest),
         Shape.LIST_CHANNELS: AdminMethod("ListChannels", pb.ListChannelsRequest),

@@ -40,6 +40,7 @@ _ADMIN_SUMMARIES = {
     Shape.GET_USAGE: "Get the usage of a key",
     Shape.LIST_USAGE: "List usage, grouped",
     Shape.LIST_END_USER_USAGE: "List usage by end user",
+    Shape.GET_CALL_SUMMARY: "Summarise calls: figures, durations, groups and failures",
     Shape.LIST_REQUESTS: "List the records of requests",
     Shape.GET_REQUEST: "Get the record of a request",
     Shape.LIST_CHANNELS: "List the channels and their states",

@@ -17,7 +17,7 @@ from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.core.response_shape_selection import SHAPE_HEADER
 from umg_grpc.wire.image_format_interface import ImageFormat
 from umg_grpc.wire.model_lists.cohere import ENDPOINT_OPERATIONS
-from umg_grpc.wire.protobuf_json import enum_names, fields_of
+from umg_grpc.wire.protobuf_json import enum_names, fields_of, member_name
 from umg_grpc.wire.responses.stored_responses import MAX_ITEMS
 from umg_grpc.wire.text_format_interface import TextFace
 from umg_grpc.wire.unary_format_interface import UnaryFace
@@ -169,7 +169,7 @@ def _headers(route: Route) -> list[JsonObject]:
 
 def _of_field(field: FieldDescriptor) -> JsonObject:
     described = comments().get(field.full_name, "")
-    return _query(field.name, _schema_of_field(field), described)
+    return _query(member_name(field), _schema_of_field(field), described)
 
 
 def _schema_of_field(field: FieldDescriptor) -> JsonObject:
@@ -177,6 +177,8 @@ def _schema_of_field(field: FieldDescriptor) -> JsonObject:
         return {"type": "string", "description": "Values with commas between them."}
     if field.enum_type is not None:
         return _choice(*enum_names(field.enum_type).values())
+    if member_name(field) != field.name:
+        return {"type": "number", "minimum": 0, "maximum": 999_999_999}
     if field.message_type is not None:
         return {"type": "string", "format": "date-time"}
     if field.cpp_type == FieldDescriptor.CPPTYPE_BOOL:

@@ -83,9 +83,9 @@ def to_query(message: Message) -> list[tuple[str, str]]:
     """Return the set fields of a message as parameters of a query; a list as one parameter for each element."""
     members = to_json(message)
     return [
-        (field.name, str(item).lower() if isinstance(item, bool) else str(item))
+        (member_name(field), str(item).lower() if isinstance(item, bool) else str(item))
         for field, _ in message.ListFields()
-        for value in (members[field.name],)
+        for value in (members[member_name(field)],)
         for item in _items(value)
     ]
 

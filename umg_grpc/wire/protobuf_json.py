@@ -9,6 +9,7 @@ null.
 import re
 from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
+from decimal import Decimal
 from functools import cache
 from types import MappingProxyType
 from typing import TypeVar
@@ -24,7 +25,7 @@ MessageT = TypeVar("MessageT", bound=Message)
 
 ZERO_NAMES: Mapping[str, str] = MappingProxyType({"umg.v1.BudgetPeriod": "none"})
 """Full name of an enum -> JSON name of its zero value, for enums whose zero value means more than "not set"."""
-SECONDS_SUFFIX = "_seconds"
+SECONDS_SUFFIX, DURATION_NAME = "_seconds", "google.protobuf.Duration"
 _INTEGERS = frozenset({FieldDescriptor.CPPTYPE_INT32, FieldDescriptor.CPPTYPE_INT64})
 _BOOLEANS = {"true": True, "false": False}
 
@@ -40,14 +41,16 @@ def from_query(kind: type[MessageT], parameters: Iterable[tuple[str, str]], in_p
     the path of the URL has.
     """
     message = kind()
-    fields = {name: field for name, field in fields_of(kind).items() if name not in in_path}
+    fields = {member_name(field): field for name, field in fields_of(kind).items() if name not in in_path}
     for name, text in parameters:
         if (field := fields.get(name)) is None:
             raise invalid(echo(name), f"there is no such parameter; {_remedy(fields)}")
         if _is_map(field):
-            getattr(message, name).update(_pair(name, part.strip()) for part in text.split(",") if part.strip())
+            getattr(message, field.name).update(_pair(name, part.strip()) for part in text.split(",") if part.strip())
         elif field.is_repeated:
-            getattr(message, name).extend(_of_text(field, part.strip()) for part in text.split(",") if part.strip())
+            getattr(message, field.name).extend(
+                _of_text(field, part.strip()) for part in text.split(",") if part.strip()
+            )
         else:
             _assign(message, field, _of_text(field, text))
     return message
@@ -64,7 +67,7 @@ def fields_of(kind: type[Message]) -> Mapping[str, FieldDescriptor]:
 
 def member_name(field: FieldDescriptor) -> str:
     """Return the name of the JSON member for a field: the field's name, for durations with the suffix `_seconds`."""
-    return field.name + SECONDS_SUFFIX if _message_name(field) == "google.protobuf.Duration" else field.name
+    return field.name + SECONDS_SUFFIX if _message_name(field) == DURATION_NAME else field.name
 
 
 @cache
@@ -140,6 +143,10 @@ def _of_text(field: FieldDescriptor, text: str) -> object:
         except (ValueError, OverflowError):  # OverflowError: a time of the years 1 to 9999 in its own zone alone
             problem = "expected a time with its zone, such as 2030-01-31T12:00:00Z; correct its value"
             raise invalid(field.name, problem) from None
+    if _message_name(field) == DURATION_NAME:
+        if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,6})?", text):
+            raise invalid(member_name(field), "expected a number of seconds, such as 2.5; correct its value")
+        return duration_of(Decimal(text))
     if field.cpp_type == FieldDescriptor.CPPTYPE_BOOL:
         if text not in _BOOLEANS:
             raise invalid(field.name, "expected true or false; correct its value")
@@ -149,6 +156,13 @@ def _of_text(field: FieldDescriptor, text: str) -> object:
             raise invalid(field.name, "expected a whole number; correct its value")
         return int(text)
     return text
+
+
+def duration_of(seconds: Decimal) -> Duration:
+    """Return the duration of a number of seconds, to the microsecond."""
+    duration = Duration()
+    duration.FromMicroseconds(int(seconds * 10**6))
+    return duration
 
 
 def _timestamp(text: str) -> Timestamp:

@@ -66,6 +66,7 @@ SHAPES: Mapping[Shape, str] = {
     Shape.GET_USAGE: ADMIN_SCOPE,
     Shape.LIST_USAGE: ADMIN_SCOPE,
     Shape.LIST_END_USER_USAGE: ADMIN_SCOPE,
+    Shape.GET_CALL_SUMMARY: ADMIN_SCOPE,
     Shape.LIST_REQUESTS: ADMIN_SCOPE,
     Shape.GET_REQUEST: ADMIN_SCOPE,
     Shape.LIST_CHANNELS: ADMIN_SCOPE,
@@ -127,6 +128,7 @@ SERVICES = {
 OWN = {
     *("GetUsage", "GetRequestRecord", "ListKeys", "ListUsage", "ListEndUserUsage", "ListRequestRecords", "RotateKey"),
     *("GetCaller", "ListTasks", "GetTask", "RedeliverCallback"),
+    "GetCallSummary",
 }
 """Methods that every key may call for itself; lists contain its own objects."""
 OF_OBJECTS = {"GetVideoTask", "ListVideoTasks", "RemixVideoTask", "CheckChannel"}
@@ -134,6 +136,7 @@ OF_OBJECTS = {"GetVideoTask", "ListVideoTasks", "RemixVideoTask", "CheckChannel"
 OWN_SHAPES = {
     *(Shape.GET_REQUEST, Shape.LIST_KEYS, Shape.LIST_USAGE, Shape.LIST_END_USER_USAGE, Shape.LIST_REQUESTS),
     *(Shape.GET_CALLER, Shape.LIST_TASKS, Shape.GET_TASK, Shape.REDELIVER_CALLBACK),
+    Shape.GET_CALL_SUMMARY,
 }
 """Shapes of routes that every key may call for its own calls; the route of a key names another one here."""
 SIGNED = {"umg.v1.FileService.GetFile", "umg.v1.FileService.DownloadFile", "umg.v1.VideoService.ReceiveVideoCallback"}

@@ -99,6 +99,7 @@ CASES = [
     Case("GetUsage", lambda on, _: pb.GetUsageRequest(key_id=on.key), "++++++", "++0++-", "+0000-"),
     Case("ListUsage", lambda *_: pb.ListUsageRequest(group_by=[pb.USAGE_DIMENSION_MODEL]), "++++++"),
     Case("ListEndUserUsage", lambda *_: pb.ListEndUserUsageRequest(), "++++++"),
+    Case("GetCallSummary", lambda *_: pb.GetCallSummaryRequest(), "++++++"),
     Case("GetRequestRecord", lambda on, _: pb.GetRequestRecordRequest(request_id=on.request_id), "++++0+", "++0+00", "+00000"),
     Case("ListRequestRecords", lambda *_: pb.ListRequestRecordsRequest(), "++++++"),
     Case("ListChannels", lambda *_: pb.ListChannelsRequest(), "++-++-"),
@@ -265,6 +266,8 @@ async def test_lists_contain_nothing_of_another_project(world: World, role: str)
         pb.ListKeysRequest(page_size=1000, include_ended=True),
         pb.ListUsageRequest(group_by=[pb.USAGE_DIMENSION_KEY, pb.USAGE_DIMENSION_PROJECT]),
         pb.ListEndUserUsageRequest(),
+        pb.GetCallSummaryRequest(group_by=pb.USAGE_DIMENSION_KEY),
+        pb.GetCallSummaryRequest(group_by=pb.USAGE_DIMENSION_PROJECT),
         pb.ListRequestRecordsRequest(page_size=1000),
         pb.ListAccountsRequest(include_closed=True),
         pb.ListUsersRequest(include_disabled=True),
@@ -292,6 +295,13 @@ async def test_a_member_sees_the_totals_of_its_project_and_its_own_keys_alone(wo
     assert own.key_id in keys
     assert colleague.key_id not in keys
     assert totals.entries[0].request_count > sum(entry.request_count for entry in by_key.entries)
+    _, summary = await world.call("grpc", pb.GetCallSummaryRequest(), secret)
+    _, of_keys = await world.call("grpc", pb.GetCallSummaryRequest(group_by=pb.USAGE_DIMENSION_KEY), secret)
+    assert isinstance(summary, pb.GetCallSummaryResponse)
+    assert isinstance(of_keys, pb.GetCallSummaryResponse)
+    assert summary.total.request_count == totals.entries[0].request_count
+    assert of_keys.total.request_count == sum(entry.request_count for entry in by_key.entries)
+    assert {group.value for group in of_keys.groups} <= keys
 
 
 async def test_a_member_sees_the_end_users_of_its_own_keys_alone(world: World) -> None:

@@ -51,6 +51,7 @@ SERVED = {
     *("umg.v1.AlertService.ListAlerts", "umg.v1.AlertService.TestAlertReceiver"),
     *(f"umg.v1.ChannelService.{name}" for name in ("ListChannelDetails", "CheckChannel", "UpdateChannel")),
     "umg.v1.AdminService.GetUsage",
+    "umg.v1.AdminService.GetCallSummary",
     "umg.v1.AdminService.GetRequestRecord",
     *(f"umg.v1.AccountService.{name}Account" for name in ("Create", "Get", "Update")),
     *("umg.v1.AccountService.ListAccounts", "umg.v1.AccountService.SetAccountClosed"),

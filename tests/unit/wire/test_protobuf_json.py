@@ -66,6 +66,8 @@ REQUESTS: list[Message] = [
         group_by=[pb.USAGE_DIMENSION_MODEL, pb.USAGE_DIMENSION_KEY],
         bucket=pb.USAGE_BUCKET_DAY,
     ),
+    pb.ListRequestRecordsRequest(min_duration=Duration(seconds=2, nanos=500_000_000)),
+    pb.ListRequestRecordsRequest(min_duration=Duration(seconds=3), reasons=[pb.ERROR_REASON_UPSTREAM_UNPAID]),
 ]
 
 

@@ -59,6 +59,9 @@ class Administration:
     ) -> pb.ListEndUserUsageResponse:
         return await self._calls.run(request, context, self._reports.end_user_usage)
 
+    async def GetCallSummary(self, request: pb.GetCallSummaryRequest, context: Context) -> pb.GetCallSummaryResponse:
+        return await self._calls.run(request, context, self._reports.summary)
+
     async def GetRequestRecord(
         self, request: pb.GetRequestRecordRequest, context: Context
     ) -> pb.GetRequestRecordResponse:

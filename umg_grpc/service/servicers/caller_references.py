@@ -13,7 +13,11 @@ from umg_grpc.store.key_selection import KeySelection
 from umg_grpc.v1 import pb
 
 Filtered: TypeAlias = (
-    pb.ListKeysRequest | pb.ListUsageRequest | pb.ListEndUserUsageRequest | pb.ListRequestRecordsRequest
+    pb.ListKeysRequest
+    | pb.ListUsageRequest
+    | pb.GetCallSummaryRequest
+    | pb.ListEndUserUsageRequest
+    | pb.ListRequestRecordsRequest
 )
 PRIVATE_DIMENSIONS = frozenset({pb.USAGE_DIMENSION_KEY, pb.USAGE_DIMENSION_OWNER, pb.USAGE_DIMENSION_TAG})
 """Dimensions that divide the totals of a project into those of keys."""
@@ -54,7 +58,8 @@ class CallerReferences:
 
 def _sums_projects(request: Filtered) -> bool:
     """Return whether a request is for sums of projects that do not show single keys."""
-    if not isinstance(request, pb.ListUsageRequest):
+    if not isinstance(request, pb.ListUsageRequest | pb.GetCallSummaryRequest):
         return False
+    dimensions = request.group_by if isinstance(request, pb.ListUsageRequest) else [request.group_by]
     filters: tuple[Collection[str], ...] = (request.key_ids, request.user_ids, request.tags)
-    return not any(filters) and PRIVATE_DIMENSIONS.isdisjoint(request.group_by)
+    return not any(filters) and PRIVATE_DIMENSIONS.isdisjoint(dimensions)

@@ -6,11 +6,13 @@ from umg_grpc.access.access_control import Authority
 from umg_grpc.access.role_permissions import Extent, Permission
 from umg_grpc.service.pipeline.call_state import current
 from umg_grpc.service.servicers.call_record_report import Reader, RequestReport
+from umg_grpc.service.servicers.call_summary_report import CallSummaryReport
 from umg_grpc.service.servicers.caller_references import CallerReferences
 from umg_grpc.service.servicers.end_user_report import EndUserReport
 from umg_grpc.service.servicers.key_administration import KeyAdministration
 from umg_grpc.service.servicers.usage_report import UsageReport
 from umg_grpc.store import Store
+from umg_grpc.store.call_summaries import CallSummaries
 from umg_grpc.store.end_user_usage import EndUserUsage
 from umg_grpc.store.key_selection import KeySelection
 from umg_grpc.store.refused_call_table import RefusedCalls
@@ -32,6 +34,7 @@ class CallerReports:
     def __init__(self, store: Store, channels: ChannelList, keys: KeyAdministration) -> None:
         self._channels, self._keys, self._references = channels, keys, CallerReferences(store)
         self._usage = UsageReport(UsageRecords(store), store.clock)
+        self._summaries = CallSummaryReport(CallSummaries(store), store.clock)
         self._end_users = EndUserReport(EndUserUsage(store), store.clock)
         self._records = RequestReport(UsageRecords(store), RefusedCalls(store), store.clock)
 
@@ -44,6 +47,11 @@ class CallerReports:
         """Return one page of sums of usage."""
         keys = await self._references.keys(request, authority, pb.PERMISSION_USAGE_READ)
         return await self._usage.list(request, keys)
+
+    async def summary(self, request: pb.GetCallSummaryRequest, authority: Authority) -> pb.GetCallSummaryResponse:
+        """Return the summary of calls."""
+        keys = await self._references.keys(request, authority, pb.PERMISSION_USAGE_READ)
+        return await self._summaries.get(request, keys)
 
     async def end_user_usage(
         self, request: pb.ListEndUserUsageRequest, authority: Authority

@@ -10,15 +10,18 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.base.time_units import time_of
 from umg_grpc.service.servicers.timestamps import utc
 from umg_grpc.store.key_selection import KeySelection
-from umg_grpc.store.usage_sum_queries import CallFilter
+from umg_grpc.store.usage_parts import CallFilter
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import invalid
 from umg_grpc.wire.core.model_list_page_token import PageBoundary, decode_token, encode_token
+from umg_grpc.wire.protobuf_json import enum_names
 
 DEFAULT_SPAN = timedelta(days=30)
+REASON_PREFIX = "ERROR_REASON_"
+OPERATION_NAMES = enum_names(pb.ModelOperation.DESCRIPTOR)
 FIRST_TIME = datetime.min.replace(tzinfo=UTC)
 
-Selection: TypeAlias = pb.ListUsageRequest | pb.ListRequestRecordsRequest
+Selection: TypeAlias = pb.ListUsageRequest | pb.GetCallSummaryRequest | pb.ListRequestRecordsRequest
 PositionT = TypeVar("PositionT", bound="Position")
 
 
@@ -72,8 +75,16 @@ def selected(request: Selection, now: datetime, keys: KeySelection) -> CallFilte
     """
     since, until = span_of(request, now)
     only = {"key": request.key_ids, "model": request.models, "channel": request.channels, "agent": request.agents}
-    failed = False
-    if isinstance(request, pb.ListRequestRecordsRequest):
-        only, failed = {**only, "end_user": request.end_users}, request.failed_only
-    tag = request.tag_name if isinstance(request, pb.ListUsageRequest) else ""
-    return CallFilter(since, until, only, failed=failed, keys=keys, tag=tag)
+    if not isinstance(request, pb.ListRequestRecordsRequest):
+        return CallFilter(since, until, only, keys=keys, tag=request.tag_name)
+    reasons = (pb.ErrorReason.Name(reason).removeprefix(REASON_PREFIX) for reason in request.reasons)
+    operations = (OPERATION_NAMES[operation] for operation in request.operations)
+    return CallFilter(
+        since,
+        until,
+        {**only, "end_user": request.end_users, "reason": [*reasons], "operation": [*operations]},
+        failed=request.failed_only,
+        keys=keys,
+        request_id_prefix=request.request_id_prefix,
+        min_duration_micros=request.min_duration.ToMicroseconds(),
+    )

@@ -12,8 +12,9 @@ from umg_grpc.service.servicers.timestamps import timestamp, utc
 from umg_grpc.service.servicers.usage_filters import Position, position_of, selected, unknown_token
 from umg_grpc.store.database_time import Clock, utc_of
 from umg_grpc.store.key_selection import EVERY_KEY, KeySelection
+from umg_grpc.store.usage_parts import ALL_DIMENSIONS, CallFilter
 from umg_grpc.store.usage_record_table import UsageRecords
-from umg_grpc.store.usage_sum_queries import ALL_DIMENSIONS, CallFilter, UsageBegin, UsageSum
+from umg_grpc.store.usage_sum_queries import UsageBegin, UsageSum
 from umg_grpc.store.usage_tables import DAY_BUCKET, HOUR_BUCKET, MINUTE_BUCKET, MONTH_BUCKET
 from umg_grpc.store.usage_totals import BUCKET_MICROS
 from umg_grpc.v1 import pb
@@ -25,6 +26,9 @@ PAGE_SIZE = 1000
 MAX_BUCKETS = 10_000
 MIN_MONTH_MICROS = 28 * BUCKET_MICROS["day"]
 BUCKET_NAMES = enum_names(pb.UsageBucket.DESCRIPTOR)
+BUCKET_VALUES: Mapping[str, "pb.UsageBucket.ValueType"] = {
+    name: pb.UsageBucket.ValueType(value) for value, name in BUCKET_NAMES.items()
+}
 DIMENSION_NAMES = enum_names(pb.UsageDimension.DESCRIPTOR)
 UNIT_COLUMNS: Sequence[tuple[Unit, str]] = sorted(UNIT_FIELDS.items())
 """Pairs of a unit and the field of usage records that counts it, in the order of the enum."""
@@ -103,6 +107,7 @@ def _entry(by: Sequence[str], group: UsageSum, span: pb.UsageEntry) -> pb.UsageE
     entry = pb.UsageEntry(
         request_count=group.requests,
         failed_request_count=group.failed,
+        cached_request_count=group.cached,
         quantities=quantities(group.sums),
         micro_credits=group.sums["micro_credits"],
     )
@@ -128,7 +133,7 @@ def _entry(by: Sequence[str], group: UsageSum, span: pb.UsageEntry) -> pb.UsageE
             case bucket, start:
                 begins = time_of(int(start))
                 entry.start_time.FromDatetime(begins)
-                entry.end_time.FromDatetime(_end_of(bucket, begins))
+                entry.end_time.FromDatetime(end_of(bucket, begins))
     return entry
 
 
@@ -137,7 +142,8 @@ def quantities(counts: Mapping[str, int]) -> list[pb.Quantity]:
     return [pb.Quantity(unit=unit, count=counts[name]) for unit, name in UNIT_COLUMNS if counts[name]]
 
 
-def _end_of(bucket: str, begins: datetime) -> datetime:
+def end_of(bucket: str, begins: datetime) -> datetime:
+    """Return the end of the time span (`bucket`) that begins at a time."""
     if bucket == MONTH_BUCKET:
         return (begins + timedelta(days=31)).replace(day=1)
     return begins + timedelta(microseconds=BUCKET_MICROS[bucket])

@@ -305,6 +305,8 @@ const (
 	UsageBucket_USAGE_BUCKET_DAY UsageBucket = 3
 	// One calendar month.
 	UsageBucket_USAGE_BUCKET_MONTH UsageBucket = 4
+	// Five minutes.
+	UsageBucket_USAGE_BUCKET_FIVE_MINUTES UsageBucket = 5
 )
 
 // Enum value maps for UsageBucket.
@@ -315,13 +317,15 @@ var (
 		2: "USAGE_BUCKET_HOUR",
 		3: "USAGE_BUCKET_DAY",
 		4: "USAGE_BUCKET_MONTH",
+		5: "USAGE_BUCKET_FIVE_MINUTES",
 	}
 	UsageBucket_value = map[string]int32{
-		"USAGE_BUCKET_UNSPECIFIED": 0,
-		"USAGE_BUCKET_MINUTE":      1,
-		"USAGE_BUCKET_HOUR":        2,
-		"USAGE_BUCKET_DAY":         3,
-		"USAGE_BUCKET_MONTH":       4,
+		"USAGE_BUCKET_UNSPECIFIED":  0,
+		"USAGE_BUCKET_MINUTE":       1,
+		"USAGE_BUCKET_HOUR":         2,
+		"USAGE_BUCKET_DAY":          3,
+		"USAGE_BUCKET_MONTH":        4,
+		"USAGE_BUCKET_FIVE_MINUTES": 5,
 	}
 )
 
@@ -856,9 +860,12 @@ type UsageEntry struct {
 	// The present owner of the key, when grouped by it; else unset. Empty for keys without one.
 	UserId *string `protobuf:"bytes,13,opt,name=user_id,json=userId,proto3,oneof" json:"user_id,omitempty"`
 	// The key's present value of the tag, when grouped by it; else unset. Empty for keys without the tag.
-	TagValue      *string `protobuf:"bytes,14,opt,name=tag_value,json=tagValue,proto3,oneof" json:"tag_value,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	TagValue *string `protobuf:"bytes,14,opt,name=tag_value,json=tagValue,proto3,oneof" json:"tag_value,omitempty"`
+	// Number of these calls that the gateway answered from its own cache, which cost nothing. Calls of versions that did
+	// not count them are left out.
+	CachedRequestCount int64 `protobuf:"varint,15,opt,name=cached_request_count,json=cachedRequestCount,proto3" json:"cached_request_count,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *UsageEntry) Reset() {
@@ -987,6 +994,13 @@ func (x *UsageEntry) GetTagValue() string {
 		return *x.TagValue
 	}
 	return ""
+}
+
+func (x *UsageEntry) GetCachedRequestCount() int64 {
+	if x != nil {
+		return x.CachedRequestCount
+	}
+	return 0
 }
 
 // Usage of one end user: a person whose id callers send with their requests (`user`, `safety_identifier`).
@@ -2047,7 +2061,7 @@ const file_umg_v1_admin_proto_rawDesc = "" +
 	"\x06budget\x18\x01 \x01(\v2\x0e.umg.v1.BudgetR\x06budget\x12.\n" +
 	"\x13spent_micro_credits\x18\x02 \x01(\x03R\x11spentMicroCredits\x124\n" +
 	"\x16reserved_micro_credits\x18\x03 \x01(\x03R\x14reservedMicroCredits\x125\n" +
-	"\bend_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\"\x8b\x05\n" +
+	"\bend_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\"\xbd\x05\n" +
 	"\n" +
 	"UsageEntry\x129\n" +
 	"\n" +
@@ -2068,7 +2082,8 @@ const file_umg_v1_admin_proto_rawDesc = "" +
 	"\n" +
 	"project_id\x18\f \x01(\tH\x04R\tprojectId\x88\x01\x01\x12\x1c\n" +
 	"\auser_id\x18\r \x01(\tH\x05R\x06userId\x88\x01\x01\x12 \n" +
-	"\ttag_value\x18\x0e \x01(\tH\x06R\btagValue\x88\x01\x01B\t\n" +
+	"\ttag_value\x18\x0e \x01(\tH\x06R\btagValue\x88\x01\x01\x120\n" +
+	"\x14cached_request_count\x18\x0f \x01(\x03R\x12cachedRequestCountB\t\n" +
 	"\a_key_idB\b\n" +
 	"\x06_modelB\n" +
 	"\n" +
@@ -2215,13 +2230,14 @@ const file_umg_v1_admin_proto_rawDesc = "" +
 	"\x15USAGE_DIMENSION_AGENT\x10\x05\x12\x1b\n" +
 	"\x17USAGE_DIMENSION_PROJECT\x10\x06\x12\x19\n" +
 	"\x15USAGE_DIMENSION_OWNER\x10\a\x12\x17\n" +
-	"\x13USAGE_DIMENSION_TAG\x10\b*\x89\x01\n" +
+	"\x13USAGE_DIMENSION_TAG\x10\b*\xa8\x01\n" +
 	"\vUsageBucket\x12\x1c\n" +
 	"\x18USAGE_BUCKET_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13USAGE_BUCKET_MINUTE\x10\x01\x12\x15\n" +
 	"\x11USAGE_BUCKET_HOUR\x10\x02\x12\x14\n" +
 	"\x10USAGE_BUCKET_DAY\x10\x03\x12\x16\n" +
-	"\x12USAGE_BUCKET_MONTH\x10\x04Bv\n" +
+	"\x12USAGE_BUCKET_MONTH\x10\x04\x12\x1d\n" +
+	"\x19USAGE_BUCKET_FIVE_MINUTES\x10\x05Bv\n" +
 	"\x06umg.v1B\n" +
 	"AdminProtoP\x01Z'umg.example/clients/go/gen/umg/v1;umgv1\xa2\x02\x03UXX\xaa\x02\x06Umg.V1\xca\x02\x06Umg\\V1\xe2\x02\x12Umg\\V1\\GPBMetadata\xea\x02\aUmg::V1b\x06proto3"
 

@@ -1266,6 +1266,280 @@ func (x *ListEndUserUsageResponse) GetEndTime() *timestamppb.Timestamp {
 	return nil
 }
 
+// Request of `GetCallSummary`. An empty filter matches all calls; a call must match all filters that are set.
+type GetCallSummaryRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Beginning of the span, inclusive; unset means 30 days before its end.
+	StartTime *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
+	// End of the span, exclusive; unset means now.
+	EndTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	// Restricts to calls of these keys, at most 1000.
+	KeyIds []string `protobuf:"bytes,3,rep,name=key_ids,json=keyIds,proto3" json:"key_ids,omitempty"`
+	// Restricts to calls of these models, at most 1000.
+	Models []string `protobuf:"bytes,4,rep,name=models,proto3" json:"models,omitempty"`
+	// Restricts to calls whose last channel was one of these, at most 1000.
+	Channels []string `protobuf:"bytes,5,rep,name=channels,proto3" json:"channels,omitempty"`
+	// Restricts to calls of these programs, at most 1000.
+	Agents []string `protobuf:"bytes,6,rep,name=agents,proto3" json:"agents,omitempty"`
+	// Restricts to calls of keys of these projects: ids or names, at most 1000. Without any, for a caller whose only role
+	// is in one project: this project.
+	ProjectIds []string `protobuf:"bytes,7,rep,name=project_ids,json=projectIds,proto3" json:"project_ids,omitempty"`
+	// Restricts to calls of keys whose owner is one of these users: ids, e-mail addresses or names, at most 1000.
+	UserIds []string `protobuf:"bytes,8,rep,name=user_ids,json=userIds,proto3" json:"user_ids,omitempty"`
+	// Restricts to calls of keys with all of these tags, at most 50. In a query of a URL: `tags=team=search`.
+	Tags map[string]string `protobuf:"bytes,9,rep,name=tags,proto3" json:"tags,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Length of the buckets of the series; unset means the shortest one by which the span has at most 168 of them.
+	Bucket UsageBucket `protobuf:"varint,10,opt,name=bucket,proto3,enum=umg.v1.UsageBucket" json:"bucket,omitempty"`
+	// Dimension of the groups; unset means models.
+	GroupBy UsageDimension `protobuf:"varint,11,opt,name=group_by,json=groupBy,proto3,enum=umg.v1.UsageDimension" json:"group_by,omitempty"`
+	// Name of the tag by which `USAGE_DIMENSION_TAG` groups; required with it, else without effect.
+	TagName       string `protobuf:"bytes,12,opt,name=tag_name,json=tagName,proto3" json:"tag_name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetCallSummaryRequest) Reset() {
+	*x = GetCallSummaryRequest{}
+	mi := &file_umg_v1_admin_service_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetCallSummaryRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetCallSummaryRequest) ProtoMessage() {}
+
+func (x *GetCallSummaryRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_umg_v1_admin_service_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetCallSummaryRequest.ProtoReflect.Descriptor instead.
+func (*GetCallSummaryRequest) Descriptor() ([]byte, []int) {
+	return file_umg_v1_admin_service_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *GetCallSummaryRequest) GetStartTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartTime
+	}
+	return nil
+}
+
+func (x *GetCallSummaryRequest) GetEndTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndTime
+	}
+	return nil
+}
+
+func (x *GetCallSummaryRequest) GetKeyIds() []string {
+	if x != nil {
+		return x.KeyIds
+	}
+	return nil
+}
+
+func (x *GetCallSummaryRequest) GetModels() []string {
+	if x != nil {
+		return x.Models
+	}
+	return nil
+}
+
+func (x *GetCallSummaryRequest) GetChannels() []string {
+	if x != nil {
+		return x.Channels
+	}
+	return nil
+}
+
+func (x *GetCallSummaryRequest) GetAgents() []string {
+	if x != nil {
+		return x.Agents
+	}
+	return nil
+}
+
+func (x *GetCallSummaryRequest) GetProjectIds() []string {
+	if x != nil {
+		return x.ProjectIds
+	}
+	return nil
+}
+
+func (x *GetCallSummaryRequest) GetUserIds() []string {
+	if x != nil {
+		return x.UserIds
+	}
+	return nil
+}
+
+func (x *GetCallSummaryRequest) GetTags() map[string]string {
+	if x != nil {
+		return x.Tags
+	}
+	return nil
+}
+
+func (x *GetCallSummaryRequest) GetBucket() UsageBucket {
+	if x != nil {
+		return x.Bucket
+	}
+	return UsageBucket_USAGE_BUCKET_UNSPECIFIED
+}
+
+func (x *GetCallSummaryRequest) GetGroupBy() UsageDimension {
+	if x != nil {
+		return x.GroupBy
+	}
+	return UsageDimension_USAGE_DIMENSION_UNSPECIFIED
+}
+
+func (x *GetCallSummaryRequest) GetTagName() string {
+	if x != nil {
+		return x.TagName
+	}
+	return ""
+}
+
+// Response of `GetCallSummary`.
+type GetCallSummaryResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Figures of the span.
+	Total *CallFigures `protobuf:"bytes,1,opt,name=total,proto3" json:"total,omitempty"`
+	// Figures of the span of the same length before it.
+	Previous *CallFigures `protobuf:"bytes,2,opt,name=previous,proto3" json:"previous,omitempty"`
+	// Length of the buckets.
+	Bucket UsageBucket `protobuf:"varint,3,opt,name=bucket,proto3,enum=umg.v1.UsageBucket" json:"bucket,omitempty"`
+	// Figures of all buckets of the span in their order, also of those without calls. The first and the last one may begin
+	// before the span and end after it, but have no calls of these times; their tokens are not counted.
+	Buckets []*CallFigures `protobuf:"bytes,4,rep,name=buckets,proto3" json:"buckets,omitempty"`
+	// The groups with the highest cost in the span, at most 8, highest first.
+	Groups []*CallGroup `protobuf:"bytes,5,rep,name=groups,proto3" json:"groups,omitempty"`
+	// All other groups together; unset if there are none.
+	OtherGroups *CallGroup `protobuf:"bytes,6,opt,name=other_groups,json=otherGroups,proto3" json:"other_groups,omitempty"`
+	// Number of the other groups.
+	OtherGroupCount int32 `protobuf:"varint,7,opt,name=other_group_count,json=otherGroupCount,proto3" json:"other_group_count,omitempty"`
+	// Failed calls by reason, most first.
+	FailuresByReason []*FailureCount `protobuf:"bytes,8,rep,name=failures_by_reason,json=failuresByReason,proto3" json:"failures_by_reason,omitempty"`
+	// Failed calls by channel, most first. Not more than the calls with a reason: earlier versions counted no channels.
+	FailuresByChannel []*FailureCount `protobuf:"bytes,9,rep,name=failures_by_channel,json=failuresByChannel,proto3" json:"failures_by_channel,omitempty"`
+	// Failed calls by kind, most first.
+	FailuresByKind []*FailureCount `protobuf:"bytes,10,rep,name=failures_by_kind,json=failuresByKind,proto3" json:"failures_by_kind,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *GetCallSummaryResponse) Reset() {
+	*x = GetCallSummaryResponse{}
+	mi := &file_umg_v1_admin_service_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetCallSummaryResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetCallSummaryResponse) ProtoMessage() {}
+
+func (x *GetCallSummaryResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_umg_v1_admin_service_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetCallSummaryResponse.ProtoReflect.Descriptor instead.
+func (*GetCallSummaryResponse) Descriptor() ([]byte, []int) {
+	return file_umg_v1_admin_service_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *GetCallSummaryResponse) GetTotal() *CallFigures {
+	if x != nil {
+		return x.Total
+	}
+	return nil
+}
+
+func (x *GetCallSummaryResponse) GetPrevious() *CallFigures {
+	if x != nil {
+		return x.Previous
+	}
+	return nil
+}
+
+func (x *GetCallSummaryResponse) GetBucket() UsageBucket {
+	if x != nil {
+		return x.Bucket
+	}
+	return UsageBucket_USAGE_BUCKET_UNSPECIFIED
+}
+
+func (x *GetCallSummaryResponse) GetBuckets() []*CallFigures {
+	if x != nil {
+		return x.Buckets
+	}
+	return nil
+}
+
+func (x *GetCallSummaryResponse) GetGroups() []*CallGroup {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
+}
+
+func (x *GetCallSummaryResponse) GetOtherGroups() *CallGroup {
+	if x != nil {
+		return x.OtherGroups
+	}
+	return nil
+}
+
+func (x *GetCallSummaryResponse) GetOtherGroupCount() int32 {
+	if x != nil {
+		return x.OtherGroupCount
+	}
+	return 0
+}
+
+func (x *GetCallSummaryResponse) GetFailuresByReason() []*FailureCount {
+	if x != nil {
+		return x.FailuresByReason
+	}
+	return nil
+}
+
+func (x *GetCallSummaryResponse) GetFailuresByChannel() []*FailureCount {
+	if x != nil {
+		return x.FailuresByChannel
+	}
+	return nil
+}
+
+func (x *GetCallSummaryResponse) GetFailuresByKind() []*FailureCount {
+	if x != nil {
+		return x.FailuresByKind
+	}
+	return nil
+}
+
 // Request of `GetRequestRecord`.
 type GetRequestRecordRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1277,7 +1551,7 @@ type GetRequestRecordRequest struct {
 
 func (x *GetRequestRecordRequest) Reset() {
 	*x = GetRequestRecordRequest{}
-	mi := &file_umg_v1_admin_service_proto_msgTypes[18]
+	mi := &file_umg_v1_admin_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1289,7 +1563,7 @@ func (x *GetRequestRecordRequest) String() string {
 func (*GetRequestRecordRequest) ProtoMessage() {}
 
 func (x *GetRequestRecordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_admin_service_proto_msgTypes[18]
+	mi := &file_umg_v1_admin_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1302,7 +1576,7 @@ func (x *GetRequestRecordRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequestRecordRequest.ProtoReflect.Descriptor instead.
 func (*GetRequestRecordRequest) Descriptor() ([]byte, []int) {
-	return file_umg_v1_admin_service_proto_rawDescGZIP(), []int{18}
+	return file_umg_v1_admin_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GetRequestRecordRequest) GetRequestId() string {
@@ -1325,7 +1599,7 @@ type GetRequestRecordResponse struct {
 
 func (x *GetRequestRecordResponse) Reset() {
 	*x = GetRequestRecordResponse{}
-	mi := &file_umg_v1_admin_service_proto_msgTypes[19]
+	mi := &file_umg_v1_admin_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1337,7 +1611,7 @@ func (x *GetRequestRecordResponse) String() string {
 func (*GetRequestRecordResponse) ProtoMessage() {}
 
 func (x *GetRequestRecordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_admin_service_proto_msgTypes[19]
+	mi := &file_umg_v1_admin_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1350,7 +1624,7 @@ func (x *GetRequestRecordResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequestRecordResponse.ProtoReflect.Descriptor instead.
 func (*GetRequestRecordResponse) Descriptor() ([]byte, []int) {
-	return file_umg_v1_admin_service_proto_rawDescGZIP(), []int{19}
+	return file_umg_v1_admin_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GetRequestRecordResponse) GetRecord() *RequestRecord {
@@ -1396,14 +1670,23 @@ type ListRequestRecordsRequest struct {
 	// Restricts to calls of keys with all of these tags, at most 50. In a query of a URL: `tags=team=search`.
 	Tags map[string]string `protobuf:"bytes,12,rep,name=tags,proto3" json:"tags,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Restricts to calls for these end users, at most 1000.
-	EndUsers      []string `protobuf:"bytes,13,rep,name=end_users,json=endUsers,proto3" json:"end_users,omitempty"`
+	EndUsers []string `protobuf:"bytes,13,rep,name=end_users,json=endUsers,proto3" json:"end_users,omitempty"`
+	// Restricts to calls whose request ids begin with this text, of at least 4 characters; empty means any id.
+	RequestIdPrefix string `protobuf:"bytes,14,opt,name=request_id_prefix,json=requestIdPrefix,proto3" json:"request_id_prefix,omitempty"`
+	// Restricts to calls that failed for one of these reasons, at most 100.
+	Reasons []ErrorReason `protobuf:"varint,15,rep,packed,name=reasons,proto3,enum=umg.v1.ErrorReason" json:"reasons,omitempty"`
+	// Restricts to calls of these operations, at most 100.
+	Operations []ModelOperation `protobuf:"varint,16,rep,packed,name=operations,proto3,enum=umg.v1.ModelOperation" json:"operations,omitempty"`
+	// Restricts to calls that took at least so long from their arrival to the last byte; unset means any duration. In a
+	// query of a URL: `min_duration_seconds=2.5`.
+	MinDuration   *durationpb.Duration `protobuf:"bytes,17,opt,name=min_duration,json=minDuration,proto3" json:"min_duration,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListRequestRecordsRequest) Reset() {
 	*x = ListRequestRecordsRequest{}
-	mi := &file_umg_v1_admin_service_proto_msgTypes[20]
+	mi := &file_umg_v1_admin_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1415,7 +1698,7 @@ func (x *ListRequestRecordsRequest) String() string {
 func (*ListRequestRecordsRequest) ProtoMessage() {}
 
 func (x *ListRequestRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_admin_service_proto_msgTypes[20]
+	mi := &file_umg_v1_admin_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1428,7 +1711,7 @@ func (x *ListRequestRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequestRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ListRequestRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_umg_v1_admin_service_proto_rawDescGZIP(), []int{20}
+	return file_umg_v1_admin_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListRequestRecordsRequest) GetStartTime() *timestamppb.Timestamp {
@@ -1522,6 +1805,34 @@ func (x *ListRequestRecordsRequest) GetEndUsers() []string {
 	return nil
 }
 
+func (x *ListRequestRecordsRequest) GetRequestIdPrefix() string {
+	if x != nil {
+		return x.RequestIdPrefix
+	}
+	return ""
+}
+
+func (x *ListRequestRecordsRequest) GetReasons() []ErrorReason {
+	if x != nil {
+		return x.Reasons
+	}
+	return nil
+}
+
+func (x *ListRequestRecordsRequest) GetOperations() []ModelOperation {
+	if x != nil {
+		return x.Operations
+	}
+	return nil
+}
+
+func (x *ListRequestRecordsRequest) GetMinDuration() *durationpb.Duration {
+	if x != nil {
+		return x.MinDuration
+	}
+	return nil
+}
+
 // Response of `ListRequestRecords`.
 type ListRequestRecordsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1535,7 +1846,7 @@ type ListRequestRecordsResponse struct {
 
 func (x *ListRequestRecordsResponse) Reset() {
 	*x = ListRequestRecordsResponse{}
-	mi := &file_umg_v1_admin_service_proto_msgTypes[21]
+	mi := &file_umg_v1_admin_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1547,7 +1858,7 @@ func (x *ListRequestRecordsResponse) String() string {
 func (*ListRequestRecordsResponse) ProtoMessage() {}
 
 func (x *ListRequestRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_admin_service_proto_msgTypes[21]
+	mi := &file_umg_v1_admin_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1560,7 +1871,7 @@ func (x *ListRequestRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequestRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ListRequestRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_umg_v1_admin_service_proto_rawDescGZIP(), []int{21}
+	return file_umg_v1_admin_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListRequestRecordsResponse) GetRecords() []*RequestRecord {
@@ -1586,7 +1897,7 @@ type ListChannelsRequest struct {
 
 func (x *ListChannelsRequest) Reset() {
 	*x = ListChannelsRequest{}
-	mi := &file_umg_v1_admin_service_proto_msgTypes[22]
+	mi := &file_umg_v1_admin_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1598,7 +1909,7 @@ func (x *ListChannelsRequest) String() string {
 func (*ListChannelsRequest) ProtoMessage() {}
 
 func (x *ListChannelsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_admin_service_proto_msgTypes[22]
+	mi := &file_umg_v1_admin_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1611,7 +1922,7 @@ func (x *ListChannelsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListChannelsRequest.ProtoReflect.Descriptor instead.
 func (*ListChannelsRequest) Descriptor() ([]byte, []int) {
-	return file_umg_v1_admin_service_proto_rawDescGZIP(), []int{22}
+	return file_umg_v1_admin_service_proto_rawDescGZIP(), []int{24}
 }
 
 // Response of `ListChannels`.
@@ -1631,7 +1942,7 @@ type ListChannelsResponse struct {
 
 func (x *ListChannelsResponse) Reset() {
 	*x = ListChannelsResponse{}
-	mi := &file_umg_v1_admin_service_proto_msgTypes[23]
+	mi := &file_umg_v1_admin_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1643,7 +1954,7 @@ func (x *ListChannelsResponse) String() string {
 func (*ListChannelsResponse) ProtoMessage() {}
 
 func (x *ListChannelsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_admin_service_proto_msgTypes[23]
+	mi := &file_umg_v1_admin_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1656,7 +1967,7 @@ func (x *ListChannelsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListChannelsResponse.ProtoReflect.Descriptor instead.
 func (*ListChannelsResponse) Descriptor() ([]byte, []int) {
-	return file_umg_v1_admin_service_proto_rawDescGZIP(), []int{23}
+	return file_umg_v1_admin_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListChannelsResponse) GetChannels() []*ChannelHealth {
@@ -1691,7 +2002,7 @@ var File_umg_v1_admin_service_proto protoreflect.FileDescriptor
 
 const file_umg_v1_admin_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1aumg/v1/admin_service.proto\x12\x06umg.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x12umg/v1/admin.proto\x1a\x14umg/v1/channel.proto\x1a\x14umg/v1/options.proto\"C\n" +
+	"\x1aumg/v1/admin_service.proto\x12\x06umg.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x12umg/v1/admin.proto\x1a\x19umg/v1/call_summary.proto\x1a\x14umg/v1/channel.proto\x1a\x19umg/v1/error_reason.proto\x1a\x12umg/v1/model.proto\x1a\x14umg/v1/options.proto\"C\n" +
 	"\x10CreateKeyRequest\x12/\n" +
 	"\bsettings\x18\x01 \x01(\v2\x13.umg.v1.KeySettingsR\bsettings\"J\n" +
 	"\x11CreateKeyResponse\x12\x1d\n" +
@@ -1800,13 +2111,44 @@ const file_umg_v1_admin_service_proto_rawDesc = "" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x129\n" +
 	"\n" +
 	"start_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
-	"\bend_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\"8\n" +
+	"\bend_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\"\x9b\x04\n" +
+	"\x15GetCallSummaryRequest\x129\n" +
+	"\n" +
+	"start_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
+	"\bend_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12\x17\n" +
+	"\akey_ids\x18\x03 \x03(\tR\x06keyIds\x12\x16\n" +
+	"\x06models\x18\x04 \x03(\tR\x06models\x12\x1a\n" +
+	"\bchannels\x18\x05 \x03(\tR\bchannels\x12\x16\n" +
+	"\x06agents\x18\x06 \x03(\tR\x06agents\x12\x1f\n" +
+	"\vproject_ids\x18\a \x03(\tR\n" +
+	"projectIds\x12\x19\n" +
+	"\buser_ids\x18\b \x03(\tR\auserIds\x12;\n" +
+	"\x04tags\x18\t \x03(\v2'.umg.v1.GetCallSummaryRequest.TagsEntryR\x04tags\x12+\n" +
+	"\x06bucket\x18\n" +
+	" \x01(\x0e2\x13.umg.v1.UsageBucketR\x06bucket\x121\n" +
+	"\bgroup_by\x18\v \x01(\x0e2\x16.umg.v1.UsageDimensionR\agroupBy\x12\x19\n" +
+	"\btag_name\x18\f \x01(\tR\atagName\x1a7\n" +
+	"\tTagsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa7\x04\n" +
+	"\x16GetCallSummaryResponse\x12)\n" +
+	"\x05total\x18\x01 \x01(\v2\x13.umg.v1.CallFiguresR\x05total\x12/\n" +
+	"\bprevious\x18\x02 \x01(\v2\x13.umg.v1.CallFiguresR\bprevious\x12+\n" +
+	"\x06bucket\x18\x03 \x01(\x0e2\x13.umg.v1.UsageBucketR\x06bucket\x12-\n" +
+	"\abuckets\x18\x04 \x03(\v2\x13.umg.v1.CallFiguresR\abuckets\x12)\n" +
+	"\x06groups\x18\x05 \x03(\v2\x11.umg.v1.CallGroupR\x06groups\x124\n" +
+	"\fother_groups\x18\x06 \x01(\v2\x11.umg.v1.CallGroupR\votherGroups\x12*\n" +
+	"\x11other_group_count\x18\a \x01(\x05R\x0fotherGroupCount\x12B\n" +
+	"\x12failures_by_reason\x18\b \x03(\v2\x14.umg.v1.FailureCountR\x10failuresByReason\x12D\n" +
+	"\x13failures_by_channel\x18\t \x03(\v2\x14.umg.v1.FailureCountR\x11failuresByChannel\x12>\n" +
+	"\x10failures_by_kind\x18\n" +
+	" \x03(\v2\x14.umg.v1.FailureCountR\x0efailuresByKind\"8\n" +
 	"\x17GetRequestRecordRequest\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\"\x89\x01\n" +
 	"\x18GetRequestRecordResponse\x12-\n" +
 	"\x06record\x18\x01 \x01(\v2\x15.umg.v1.RequestRecordR\x06record\x12>\n" +
-	"\x0fearlier_records\x18\x02 \x03(\v2\x15.umg.v1.RequestRecordR\x0eearlierRecords\"\xb5\x04\n" +
+	"\x0fearlier_records\x18\x02 \x03(\v2\x15.umg.v1.RequestRecordR\x0eearlierRecords\"\x86\x06\n" +
 	"\x19ListRequestRecordsRequest\x129\n" +
 	"\n" +
 	"start_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
@@ -1825,7 +2167,13 @@ const file_umg_v1_admin_service_proto_rawDesc = "" +
 	"projectIds\x12\x19\n" +
 	"\buser_ids\x18\v \x03(\tR\auserIds\x12?\n" +
 	"\x04tags\x18\f \x03(\v2+.umg.v1.ListRequestRecordsRequest.TagsEntryR\x04tags\x12\x1b\n" +
-	"\tend_users\x18\r \x03(\tR\bendUsers\x1a7\n" +
+	"\tend_users\x18\r \x03(\tR\bendUsers\x12*\n" +
+	"\x11request_id_prefix\x18\x0e \x01(\tR\x0frequestIdPrefix\x12-\n" +
+	"\areasons\x18\x0f \x03(\x0e2\x13.umg.v1.ErrorReasonR\areasons\x126\n" +
+	"\n" +
+	"operations\x18\x10 \x03(\x0e2\x16.umg.v1.ModelOperationR\n" +
+	"operations\x12<\n" +
+	"\fmin_duration\x18\x11 \x01(\v2\x19.google.protobuf.DurationR\vminDuration\x1a7\n" +
 	"\tTagsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\f\n" +
@@ -1840,7 +2188,7 @@ const file_umg_v1_admin_service_proto_rawDesc = "" +
 	"\x06models\x18\x02 \x03(\v2\x15.umg.v1.ModelChannelsR\x06models\x12:\n" +
 	"\vmodel_lists\x18\x03 \x03(\v2\x19.umg.v1.ProviderModelListR\n" +
 	"modelLists\x125\n" +
-	"\toverrides\x18\x04 \x03(\v2\x17.umg.v1.ChannelOverrideR\toverrides2\xad\a\n" +
+	"\toverrides\x18\x04 \x03(\v2\x17.umg.v1.ChannelOverrideR\toverrides2\x84\b\n" +
 	"\fAdminService\x12F\n" +
 	"\tCreateKey\x12\x18.umg.v1.CreateKeyRequest\x1a\x19.umg.v1.CreateKeyResponse\"\x04\xd8\xf3\x18\x02\x12=\n" +
 	"\x06GetKey\x12\x15.umg.v1.GetKeyRequest\x1a\x16.umg.v1.GetKeyResponse\"\x04\xd8\xf3\x18\x01\x12C\n" +
@@ -1850,7 +2198,8 @@ const file_umg_v1_admin_service_proto_rawDesc = "" +
 	"\tRevokeKey\x12\x18.umg.v1.RevokeKeyRequest\x1a\x19.umg.v1.RevokeKeyResponse\"\x04\xd8\xf3\x18\x02\x12C\n" +
 	"\bGetUsage\x12\x17.umg.v1.GetUsageRequest\x1a\x18.umg.v1.GetUsageResponse\"\x04\xd8\xf3\x18\x03\x12F\n" +
 	"\tListUsage\x12\x18.umg.v1.ListUsageRequest\x1a\x19.umg.v1.ListUsageResponse\"\x04\xd8\xf3\x18\x03\x12[\n" +
-	"\x10ListEndUserUsage\x12\x1f.umg.v1.ListEndUserUsageRequest\x1a .umg.v1.ListEndUserUsageResponse\"\x04\xd8\xf3\x18\x03\x12[\n" +
+	"\x10ListEndUserUsage\x12\x1f.umg.v1.ListEndUserUsageRequest\x1a .umg.v1.ListEndUserUsageResponse\"\x04\xd8\xf3\x18\x03\x12U\n" +
+	"\x0eGetCallSummary\x12\x1d.umg.v1.GetCallSummaryRequest\x1a\x1e.umg.v1.GetCallSummaryResponse\"\x04\xd8\xf3\x18\x03\x12[\n" +
 	"\x10GetRequestRecord\x12\x1f.umg.v1.GetRequestRecordRequest\x1a .umg.v1.GetRequestRecordResponse\"\x04\xd8\xf3\x18\x04\x12a\n" +
 	"\x12ListRequestRecords\x12!.umg.v1.ListRequestRecordsRequest\x1a\".umg.v1.ListRequestRecordsResponse\"\x04\xd8\xf3\x18\x04\x12O\n" +
 	"\fListChannels\x12\x1b.umg.v1.ListChannelsRequest\x1a\x1c.umg.v1.ListChannelsResponse\"\x04\xd8\xf3\x18\x05B}\n" +
@@ -1868,7 +2217,7 @@ func file_umg_v1_admin_service_proto_rawDescGZIP() []byte {
 	return file_umg_v1_admin_service_proto_rawDescData
 }
 
-var file_umg_v1_admin_service_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_umg_v1_admin_service_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
 var file_umg_v1_admin_service_proto_goTypes = []any{
 	(*CreateKeyRequest)(nil),           // 0: umg.v1.CreateKeyRequest
 	(*CreateKeyResponse)(nil),          // 1: umg.v1.CreateKeyResponse
@@ -1888,102 +2237,129 @@ var file_umg_v1_admin_service_proto_goTypes = []any{
 	(*ListUsageResponse)(nil),          // 15: umg.v1.ListUsageResponse
 	(*ListEndUserUsageRequest)(nil),    // 16: umg.v1.ListEndUserUsageRequest
 	(*ListEndUserUsageResponse)(nil),   // 17: umg.v1.ListEndUserUsageResponse
-	(*GetRequestRecordRequest)(nil),    // 18: umg.v1.GetRequestRecordRequest
-	(*GetRequestRecordResponse)(nil),   // 19: umg.v1.GetRequestRecordResponse
-	(*ListRequestRecordsRequest)(nil),  // 20: umg.v1.ListRequestRecordsRequest
-	(*ListRequestRecordsResponse)(nil), // 21: umg.v1.ListRequestRecordsResponse
-	(*ListChannelsRequest)(nil),        // 22: umg.v1.ListChannelsRequest
-	(*ListChannelsResponse)(nil),       // 23: umg.v1.ListChannelsResponse
-	nil,                                // 24: umg.v1.ListKeysRequest.TagsEntry
-	nil,                                // 25: umg.v1.ListUsageRequest.TagsEntry
-	nil,                                // 26: umg.v1.ListEndUserUsageRequest.TagsEntry
-	nil,                                // 27: umg.v1.ListRequestRecordsRequest.TagsEntry
-	(*KeySettings)(nil),                // 28: umg.v1.KeySettings
-	(*Key)(nil),                        // 29: umg.v1.Key
-	(*fieldmaskpb.FieldMask)(nil),      // 30: google.protobuf.FieldMask
-	(*durationpb.Duration)(nil),        // 31: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),      // 32: google.protobuf.Timestamp
-	(*UsageEntry)(nil),                 // 33: umg.v1.UsageEntry
-	(UsageDimension)(0),                // 34: umg.v1.UsageDimension
-	(UsageBucket)(0),                   // 35: umg.v1.UsageBucket
-	(*EndUserUsage)(nil),               // 36: umg.v1.EndUserUsage
-	(*RequestRecord)(nil),              // 37: umg.v1.RequestRecord
-	(*ChannelHealth)(nil),              // 38: umg.v1.ChannelHealth
-	(*ModelChannels)(nil),              // 39: umg.v1.ModelChannels
-	(*ProviderModelList)(nil),          // 40: umg.v1.ProviderModelList
-	(*ChannelOverride)(nil),            // 41: umg.v1.ChannelOverride
+	(*GetCallSummaryRequest)(nil),      // 18: umg.v1.GetCallSummaryRequest
+	(*GetCallSummaryResponse)(nil),     // 19: umg.v1.GetCallSummaryResponse
+	(*GetRequestRecordRequest)(nil),    // 20: umg.v1.GetRequestRecordRequest
+	(*GetRequestRecordResponse)(nil),   // 21: umg.v1.GetRequestRecordResponse
+	(*ListRequestRecordsRequest)(nil),  // 22: umg.v1.ListRequestRecordsRequest
+	(*ListRequestRecordsResponse)(nil), // 23: umg.v1.ListRequestRecordsResponse
+	(*ListChannelsRequest)(nil),        // 24: umg.v1.ListChannelsRequest
+	(*ListChannelsResponse)(nil),       // 25: umg.v1.ListChannelsResponse
+	nil,                                // 26: umg.v1.ListKeysRequest.TagsEntry
+	nil,                                // 27: umg.v1.ListUsageRequest.TagsEntry
+	nil,                                // 28: umg.v1.ListEndUserUsageRequest.TagsEntry
+	nil,                                // 29: umg.v1.GetCallSummaryRequest.TagsEntry
+	nil,                                // 30: umg.v1.ListRequestRecordsRequest.TagsEntry
+	(*KeySettings)(nil),                // 31: umg.v1.KeySettings
+	(*Key)(nil),                        // 32: umg.v1.Key
+	(*fieldmaskpb.FieldMask)(nil),      // 33: google.protobuf.FieldMask
+	(*durationpb.Duration)(nil),        // 34: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),      // 35: google.protobuf.Timestamp
+	(*UsageEntry)(nil),                 // 36: umg.v1.UsageEntry
+	(UsageDimension)(0),                // 37: umg.v1.UsageDimension
+	(UsageBucket)(0),                   // 38: umg.v1.UsageBucket
+	(*EndUserUsage)(nil),               // 39: umg.v1.EndUserUsage
+	(*CallFigures)(nil),                // 40: umg.v1.CallFigures
+	(*CallGroup)(nil),                  // 41: umg.v1.CallGroup
+	(*FailureCount)(nil),               // 42: umg.v1.FailureCount
+	(*RequestRecord)(nil),              // 43: umg.v1.RequestRecord
+	(ErrorReason)(0),                   // 44: umg.v1.ErrorReason
+	(ModelOperation)(0),                // 45: umg.v1.ModelOperation
+	(*ChannelHealth)(nil),              // 46: umg.v1.ChannelHealth
+	(*ModelChannels)(nil),              // 47: umg.v1.ModelChannels
+	(*ProviderModelList)(nil),          // 48: umg.v1.ProviderModelList
+	(*ChannelOverride)(nil),            // 49: umg.v1.ChannelOverride
 }
 var file_umg_v1_admin_service_proto_depIdxs = []int32{
-	28, // 0: umg.v1.CreateKeyRequest.settings:type_name -> umg.v1.KeySettings
-	29, // 1: umg.v1.CreateKeyResponse.key:type_name -> umg.v1.Key
-	29, // 2: umg.v1.GetKeyResponse.key:type_name -> umg.v1.Key
-	24, // 3: umg.v1.ListKeysRequest.tags:type_name -> umg.v1.ListKeysRequest.TagsEntry
-	29, // 4: umg.v1.ListKeysResponse.keys:type_name -> umg.v1.Key
-	28, // 5: umg.v1.UpdateKeyRequest.settings:type_name -> umg.v1.KeySettings
-	30, // 6: umg.v1.UpdateKeyRequest.update_mask:type_name -> google.protobuf.FieldMask
-	29, // 7: umg.v1.UpdateKeyResponse.key:type_name -> umg.v1.Key
-	31, // 8: umg.v1.RotateKeyRequest.overlap:type_name -> google.protobuf.Duration
-	29, // 9: umg.v1.RotateKeyResponse.key:type_name -> umg.v1.Key
-	29, // 10: umg.v1.RevokeKeyResponse.key:type_name -> umg.v1.Key
-	32, // 11: umg.v1.GetUsageRequest.start_time:type_name -> google.protobuf.Timestamp
-	32, // 12: umg.v1.GetUsageRequest.end_time:type_name -> google.protobuf.Timestamp
-	29, // 13: umg.v1.GetUsageResponse.key:type_name -> umg.v1.Key
-	33, // 14: umg.v1.GetUsageResponse.usage:type_name -> umg.v1.UsageEntry
-	32, // 15: umg.v1.ListUsageRequest.start_time:type_name -> google.protobuf.Timestamp
-	32, // 16: umg.v1.ListUsageRequest.end_time:type_name -> google.protobuf.Timestamp
-	34, // 17: umg.v1.ListUsageRequest.group_by:type_name -> umg.v1.UsageDimension
-	35, // 18: umg.v1.ListUsageRequest.bucket:type_name -> umg.v1.UsageBucket
-	25, // 19: umg.v1.ListUsageRequest.tags:type_name -> umg.v1.ListUsageRequest.TagsEntry
-	33, // 20: umg.v1.ListUsageResponse.entries:type_name -> umg.v1.UsageEntry
-	32, // 21: umg.v1.ListUsageResponse.record_begin_time:type_name -> google.protobuf.Timestamp
-	32, // 22: umg.v1.ListUsageResponse.minute_begin_time:type_name -> google.protobuf.Timestamp
-	32, // 23: umg.v1.ListUsageResponse.hour_begin_time:type_name -> google.protobuf.Timestamp
-	32, // 24: umg.v1.ListUsageResponse.day_begin_time:type_name -> google.protobuf.Timestamp
-	32, // 25: umg.v1.ListEndUserUsageRequest.start_time:type_name -> google.protobuf.Timestamp
-	32, // 26: umg.v1.ListEndUserUsageRequest.end_time:type_name -> google.protobuf.Timestamp
-	26, // 27: umg.v1.ListEndUserUsageRequest.tags:type_name -> umg.v1.ListEndUserUsageRequest.TagsEntry
-	36, // 28: umg.v1.ListEndUserUsageResponse.entries:type_name -> umg.v1.EndUserUsage
-	32, // 29: umg.v1.ListEndUserUsageResponse.start_time:type_name -> google.protobuf.Timestamp
-	32, // 30: umg.v1.ListEndUserUsageResponse.end_time:type_name -> google.protobuf.Timestamp
-	37, // 31: umg.v1.GetRequestRecordResponse.record:type_name -> umg.v1.RequestRecord
-	37, // 32: umg.v1.GetRequestRecordResponse.earlier_records:type_name -> umg.v1.RequestRecord
-	32, // 33: umg.v1.ListRequestRecordsRequest.start_time:type_name -> google.protobuf.Timestamp
-	32, // 34: umg.v1.ListRequestRecordsRequest.end_time:type_name -> google.protobuf.Timestamp
-	27, // 35: umg.v1.ListRequestRecordsRequest.tags:type_name -> umg.v1.ListRequestRecordsRequest.TagsEntry
-	37, // 36: umg.v1.ListRequestRecordsResponse.records:type_name -> umg.v1.RequestRecord
-	38, // 37: umg.v1.ListChannelsResponse.channels:type_name -> umg.v1.ChannelHealth
-	39, // 38: umg.v1.ListChannelsResponse.models:type_name -> umg.v1.ModelChannels
-	40, // 39: umg.v1.ListChannelsResponse.model_lists:type_name -> umg.v1.ProviderModelList
-	41, // 40: umg.v1.ListChannelsResponse.overrides:type_name -> umg.v1.ChannelOverride
-	0,  // 41: umg.v1.AdminService.CreateKey:input_type -> umg.v1.CreateKeyRequest
-	2,  // 42: umg.v1.AdminService.GetKey:input_type -> umg.v1.GetKeyRequest
-	4,  // 43: umg.v1.AdminService.ListKeys:input_type -> umg.v1.ListKeysRequest
-	6,  // 44: umg.v1.AdminService.UpdateKey:input_type -> umg.v1.UpdateKeyRequest
-	8,  // 45: umg.v1.AdminService.RotateKey:input_type -> umg.v1.RotateKeyRequest
-	10, // 46: umg.v1.AdminService.RevokeKey:input_type -> umg.v1.RevokeKeyRequest
-	12, // 47: umg.v1.AdminService.GetUsage:input_type -> umg.v1.GetUsageRequest
-	14, // 48: umg.v1.AdminService.ListUsage:input_type -> umg.v1.ListUsageRequest
-	16, // 49: umg.v1.AdminService.ListEndUserUsage:input_type -> umg.v1.ListEndUserUsageRequest
-	18, // 50: umg.v1.AdminService.GetRequestRecord:input_type -> umg.v1.GetRequestRecordRequest
-	20, // 51: umg.v1.AdminService.ListRequestRecords:input_type -> umg.v1.ListRequestRecordsRequest
-	22, // 52: umg.v1.AdminService.ListChannels:input_type -> umg.v1.ListChannelsRequest
-	1,  // 53: umg.v1.AdminService.CreateKey:output_type -> umg.v1.CreateKeyResponse
-	3,  // 54: umg.v1.AdminService.GetKey:output_type -> umg.v1.GetKeyResponse
-	5,  // 55: umg.v1.AdminService.ListKeys:output_type -> umg.v1.ListKeysResponse
-	7,  // 56: umg.v1.AdminService.UpdateKey:output_type -> umg.v1.UpdateKeyResponse
-	9,  // 57: umg.v1.AdminService.RotateKey:output_type -> umg.v1.RotateKeyResponse
-	11, // 58: umg.v1.AdminService.RevokeKey:output_type -> umg.v1.RevokeKeyResponse
-	13, // 59: umg.v1.AdminService.GetUsage:output_type -> umg.v1.GetUsageResponse
-	15, // 60: umg.v1.AdminService.ListUsage:output_type -> umg.v1.ListUsageResponse
-	17, // 61: umg.v1.AdminService.ListEndUserUsage:output_type -> umg.v1.ListEndUserUsageResponse
-	19, // 62: umg.v1.AdminService.GetRequestRecord:output_type -> umg.v1.GetRequestRecordResponse
-	21, // 63: umg.v1.AdminService.ListRequestRecords:output_type -> umg.v1.ListRequestRecordsResponse
-	23, // 64: umg.v1.AdminService.ListChannels:output_type -> umg.v1.ListChannelsResponse
-	53, // [53:65] is the sub-list for method output_type
-	41, // [41:53] is the sub-list for method input_type
-	41, // [41:41] is the sub-list for extension type_name
-	41, // [41:41] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	31, // 0: umg.v1.CreateKeyRequest.settings:type_name -> umg.v1.KeySettings
+	32, // 1: umg.v1.CreateKeyResponse.key:type_name -> umg.v1.Key
+	32, // 2: umg.v1.GetKeyResponse.key:type_name -> umg.v1.Key
+	26, // 3: umg.v1.ListKeysRequest.tags:type_name -> umg.v1.ListKeysRequest.TagsEntry
+	32, // 4: umg.v1.ListKeysResponse.keys:type_name -> umg.v1.Key
+	31, // 5: umg.v1.UpdateKeyRequest.settings:type_name -> umg.v1.KeySettings
+	33, // 6: umg.v1.UpdateKeyRequest.update_mask:type_name -> google.protobuf.FieldMask
+	32, // 7: umg.v1.UpdateKeyResponse.key:type_name -> umg.v1.Key
+	34, // 8: umg.v1.RotateKeyRequest.overlap:type_name -> google.protobuf.Duration
+	32, // 9: umg.v1.RotateKeyResponse.key:type_name -> umg.v1.Key
+	32, // 10: umg.v1.RevokeKeyResponse.key:type_name -> umg.v1.Key
+	35, // 11: umg.v1.GetUsageRequest.start_time:type_name -> google.protobuf.Timestamp
+	35, // 12: umg.v1.GetUsageRequest.end_time:type_name -> google.protobuf.Timestamp
+	32, // 13: umg.v1.GetUsageResponse.key:type_name -> umg.v1.Key
+	36, // 14: umg.v1.GetUsageResponse.usage:type_name -> umg.v1.UsageEntry
+	35, // 15: umg.v1.ListUsageRequest.start_time:type_name -> google.protobuf.Timestamp
+	35, // 16: umg.v1.ListUsageRequest.end_time:type_name -> google.protobuf.Timestamp
+	37, // 17: umg.v1.ListUsageRequest.group_by:type_name -> umg.v1.UsageDimension
+	38, // 18: umg.v1.ListUsageRequest.bucket:type_name -> umg.v1.UsageBucket
+	27, // 19: umg.v1.ListUsageRequest.tags:type_name -> umg.v1.ListUsageRequest.TagsEntry
+	36, // 20: umg.v1.ListUsageResponse.entries:type_name -> umg.v1.UsageEntry
+	35, // 21: umg.v1.ListUsageResponse.record_begin_time:type_name -> google.protobuf.Timestamp
+	35, // 22: umg.v1.ListUsageResponse.minute_begin_time:type_name -> google.protobuf.Timestamp
+	35, // 23: umg.v1.ListUsageResponse.hour_begin_time:type_name -> google.protobuf.Timestamp
+	35, // 24: umg.v1.ListUsageResponse.day_begin_time:type_name -> google.protobuf.Timestamp
+	35, // 25: umg.v1.ListEndUserUsageRequest.start_time:type_name -> google.protobuf.Timestamp
+	35, // 26: umg.v1.ListEndUserUsageRequest.end_time:type_name -> google.protobuf.Timestamp
+	28, // 27: umg.v1.ListEndUserUsageRequest.tags:type_name -> umg.v1.ListEndUserUsageRequest.TagsEntry
+	39, // 28: umg.v1.ListEndUserUsageResponse.entries:type_name -> umg.v1.EndUserUsage
+	35, // 29: umg.v1.ListEndUserUsageResponse.start_time:type_name -> google.protobuf.Timestamp
+	35, // 30: umg.v1.ListEndUserUsageResponse.end_time:type_name -> google.protobuf.Timestamp
+	35, // 31: umg.v1.GetCallSummaryRequest.start_time:type_name -> google.protobuf.Timestamp
+	35, // 32: umg.v1.GetCallSummaryRequest.end_time:type_name -> google.protobuf.Timestamp
+	29, // 33: umg.v1.GetCallSummaryRequest.tags:type_name -> umg.v1.GetCallSummaryRequest.TagsEntry
+	38, // 34: umg.v1.GetCallSummaryRequest.bucket:type_name -> umg.v1.UsageBucket
+	37, // 35: umg.v1.GetCallSummaryRequest.group_by:type_name -> umg.v1.UsageDimension
+	40, // 36: umg.v1.GetCallSummaryResponse.total:type_name -> umg.v1.CallFigures
+	40, // 37: umg.v1.GetCallSummaryResponse.previous:type_name -> umg.v1.CallFigures
+	38, // 38: umg.v1.GetCallSummaryResponse.bucket:type_name -> umg.v1.UsageBucket
+	40, // 39: umg.v1.GetCallSummaryResponse.buckets:type_name -> umg.v1.CallFigures
+	41, // 40: umg.v1.GetCallSummaryResponse.groups:type_name -> umg.v1.CallGroup
+	41, // 41: umg.v1.GetCallSummaryResponse.other_groups:type_name -> umg.v1.CallGroup
+	42, // 42: umg.v1.GetCallSummaryResponse.failures_by_reason:type_name -> umg.v1.FailureCount
+	42, // 43: umg.v1.GetCallSummaryResponse.failures_by_channel:type_name -> umg.v1.FailureCount
+	42, // 44: umg.v1.GetCallSummaryResponse.failures_by_kind:type_name -> umg.v1.FailureCount
+	43, // 45: umg.v1.GetRequestRecordResponse.record:type_name -> umg.v1.RequestRecord
+	43, // 46: umg.v1.GetRequestRecordResponse.earlier_records:type_name -> umg.v1.RequestRecord
+	35, // 47: umg.v1.ListRequestRecordsRequest.start_time:type_name -> google.protobuf.Timestamp
+	35, // 48: umg.v1.ListRequestRecordsRequest.end_time:type_name -> google.protobuf.Timestamp
+	30, // 49: umg.v1.ListRequestRecordsRequest.tags:type_name -> umg.v1.ListRequestRecordsRequest.TagsEntry
+	44, // 50: umg.v1.ListRequestRecordsRequest.reasons:type_name -> umg.v1.ErrorReason
+	45, // 51: umg.v1.ListRequestRecordsRequest.operations:type_name -> umg.v1.ModelOperation
+	34, // 52: umg.v1.ListRequestRecordsRequest.min_duration:type_name -> google.protobuf.Duration
+	43, // 53: umg.v1.ListRequestRecordsResponse.records:type_name -> umg.v1.RequestRecord
+	46, // 54: umg.v1.ListChannelsResponse.channels:type_name -> umg.v1.ChannelHealth
+	47, // 55: umg.v1.ListChannelsResponse.models:type_name -> umg.v1.ModelChannels
+	48, // 56: umg.v1.ListChannelsResponse.model_lists:type_name -> umg.v1.ProviderModelList
+	49, // 57: umg.v1.ListChannelsResponse.overrides:type_name -> umg.v1.ChannelOverride
+	0,  // 58: umg.v1.AdminService.CreateKey:input_type -> umg.v1.CreateKeyRequest
+	2,  // 59: umg.v1.AdminService.GetKey:input_type -> umg.v1.GetKeyRequest
+	4,  // 60: umg.v1.AdminService.ListKeys:input_type -> umg.v1.ListKeysRequest
+	6,  // 61: umg.v1.AdminService.UpdateKey:input_type -> umg.v1.UpdateKeyRequest
+	8,  // 62: umg.v1.AdminService.RotateKey:input_type -> umg.v1.RotateKeyRequest
+	10, // 63: umg.v1.AdminService.RevokeKey:input_type -> umg.v1.RevokeKeyRequest
+	12, // 64: umg.v1.AdminService.GetUsage:input_type -> umg.v1.GetUsageRequest
+	14, // 65: umg.v1.AdminService.ListUsage:input_type -> umg.v1.ListUsageRequest
+	16, // 66: umg.v1.AdminService.ListEndUserUsage:input_type -> umg.v1.ListEndUserUsageRequest
+	18, // 67: umg.v1.AdminService.GetCallSummary:input_type -> umg.v1.GetCallSummaryRequest
+	20, // 68: umg.v1.AdminService.GetRequestRecord:input_type -> umg.v1.GetRequestRecordRequest
+	22, // 69: umg.v1.AdminService.ListRequestRecords:input_type -> umg.v1.ListRequestRecordsRequest
+	24, // 70: umg.v1.AdminService.ListChannels:input_type -> umg.v1.ListChannelsRequest
+	1,  // 71: umg.v1.AdminService.CreateKey:output_type -> umg.v1.CreateKeyResponse
+	3,  // 72: umg.v1.AdminService.GetKey:output_type -> umg.v1.GetKeyResponse
+	5,  // 73: umg.v1.AdminService.ListKeys:output_type -> umg.v1.ListKeysResponse
+	7,  // 74: umg.v1.AdminService.UpdateKey:output_type -> umg.v1.UpdateKeyResponse
+	9,  // 75: umg.v1.AdminService.RotateKey:output_type -> umg.v1.RotateKeyResponse
+	11, // 76: umg.v1.AdminService.RevokeKey:output_type -> umg.v1.RevokeKeyResponse
+	13, // 77: umg.v1.AdminService.GetUsage:output_type -> umg.v1.GetUsageResponse
+	15, // 78: umg.v1.AdminService.ListUsage:output_type -> umg.v1.ListUsageResponse
+	17, // 79: umg.v1.AdminService.ListEndUserUsage:output_type -> umg.v1.ListEndUserUsageResponse
+	19, // 80: umg.v1.AdminService.GetCallSummary:output_type -> umg.v1.GetCallSummaryResponse
+	21, // 81: umg.v1.AdminService.GetRequestRecord:output_type -> umg.v1.GetRequestRecordResponse
+	23, // 82: umg.v1.AdminService.ListRequestRecords:output_type -> umg.v1.ListRequestRecordsResponse
+	25, // 83: umg.v1.AdminService.ListChannels:output_type -> umg.v1.ListChannelsResponse
+	71, // [71:84] is the sub-list for method output_type
+	58, // [58:71] is the sub-list for method input_type
+	58, // [58:58] is the sub-list for extension type_name
+	58, // [58:58] is the sub-list for extension extendee
+	0,  // [0:58] is the sub-list for field type_name
 }
 
 func init() { file_umg_v1_admin_service_proto_init() }
@@ -1992,20 +2368,23 @@ func file_umg_v1_admin_service_proto_init() {
 		return
 	}
 	file_umg_v1_admin_proto_init()
+	file_umg_v1_call_summary_proto_init()
 	file_umg_v1_channel_proto_init()
+	file_umg_v1_error_reason_proto_init()
+	file_umg_v1_model_proto_init()
 	file_umg_v1_options_proto_init()
 	file_umg_v1_admin_service_proto_msgTypes[4].OneofWrappers = []any{}
 	file_umg_v1_admin_service_proto_msgTypes[13].OneofWrappers = []any{}
 	file_umg_v1_admin_service_proto_msgTypes[14].OneofWrappers = []any{}
 	file_umg_v1_admin_service_proto_msgTypes[16].OneofWrappers = []any{}
-	file_umg_v1_admin_service_proto_msgTypes[20].OneofWrappers = []any{}
+	file_umg_v1_admin_service_proto_msgTypes[22].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_umg_v1_admin_service_proto_rawDesc), len(file_umg_v1_admin_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   28,
+			NumMessages:   31,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

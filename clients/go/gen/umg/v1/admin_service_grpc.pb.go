@@ -28,6 +28,7 @@ const (
 	AdminService_GetUsage_FullMethodName           = "/umg.v1.AdminService/GetUsage"
 	AdminService_ListUsage_FullMethodName          = "/umg.v1.AdminService/ListUsage"
 	AdminService_ListEndUserUsage_FullMethodName   = "/umg.v1.AdminService/ListEndUserUsage"
+	AdminService_GetCallSummary_FullMethodName     = "/umg.v1.AdminService/GetCallSummary"
 	AdminService_GetRequestRecord_FullMethodName   = "/umg.v1.AdminService/GetRequestRecord"
 	AdminService_ListRequestRecords_FullMethodName = "/umg.v1.AdminService/ListRequestRecords"
 	AdminService_ListChannels_FullMethodName       = "/umg.v1.AdminService/ListChannels"
@@ -74,6 +75,10 @@ type AdminServiceClient interface {
 	// Aggregates usage by end user, highest cost first. Only calls that name an end user count. Calls appear some seconds
 	// after their end. Fails with INVALID_ARGUMENT when the span ends before it begins.
 	ListEndUserUsage(ctx context.Context, in *ListEndUserUsageRequest, opts ...grpc.CallOption) (*ListEndUserUsageResponse, error)
+	// Summarises the calls of a span of time: totals, durations, a series by time, groups, and failures, each beside the
+	// span of the same length before it. Calls appear some seconds after their end. Fails with INVALID_ARGUMENT when the
+	// span ends before it begins or has more than 1,000 buckets.
+	GetCallSummary(ctx context.Context, in *GetCallSummaryRequest, opts ...grpc.CallOption) (*GetCallSummaryResponse, error)
 	// Returns the record of one call; every key may read its own calls. Fails with NOT_FOUND on an id that is unknown, no
 	// longer stored, or of another key's call.
 	GetRequestRecord(ctx context.Context, in *GetRequestRecordRequest, opts ...grpc.CallOption) (*GetRequestRecordResponse, error)
@@ -184,6 +189,16 @@ func (c *adminServiceClient) ListEndUserUsage(ctx context.Context, in *ListEndUs
 	return out, nil
 }
 
+func (c *adminServiceClient) GetCallSummary(ctx context.Context, in *GetCallSummaryRequest, opts ...grpc.CallOption) (*GetCallSummaryResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetCallSummaryResponse)
+	err := c.cc.Invoke(ctx, AdminService_GetCallSummary_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *adminServiceClient) GetRequestRecord(ctx context.Context, in *GetRequestRecordRequest, opts ...grpc.CallOption) (*GetRequestRecordResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(GetRequestRecordResponse)
@@ -255,6 +270,10 @@ type AdminServiceServer interface {
 	// Aggregates usage by end user, highest cost first. Only calls that name an end user count. Calls appear some seconds
 	// after their end. Fails with INVALID_ARGUMENT when the span ends before it begins.
 	ListEndUserUsage(context.Context, *ListEndUserUsageRequest) (*ListEndUserUsageResponse, error)
+	// Summarises the calls of a span of time: totals, durations, a series by time, groups, and failures, each beside the
+	// span of the same length before it. Calls appear some seconds after their end. Fails with INVALID_ARGUMENT when the
+	// span ends before it begins or has more than 1,000 buckets.
+	GetCallSummary(context.Context, *GetCallSummaryRequest) (*GetCallSummaryResponse, error)
 	// Returns the record of one call; every key may read its own calls. Fails with NOT_FOUND on an id that is unknown, no
 	// longer stored, or of another key's call.
 	GetRequestRecord(context.Context, *GetRequestRecordRequest) (*GetRequestRecordResponse, error)
@@ -301,6 +320,9 @@ func (UnimplementedAdminServiceServer) ListUsage(context.Context, *ListUsageRequ
 }
 func (UnimplementedAdminServiceServer) ListEndUserUsage(context.Context, *ListEndUserUsageRequest) (*ListEndUserUsageResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListEndUserUsage not implemented")
+}
+func (UnimplementedAdminServiceServer) GetCallSummary(context.Context, *GetCallSummaryRequest) (*GetCallSummaryResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetCallSummary not implemented")
 }
 func (UnimplementedAdminServiceServer) GetRequestRecord(context.Context, *GetRequestRecordRequest) (*GetRequestRecordResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetRequestRecord not implemented")
@@ -494,6 +516,24 @@ func _AdminService_ListEndUserUsage_Handler(srv interface{}, ctx context.Context
 	return interceptor(ctx, in, info, handler)
 }
 
+func _AdminService_GetCallSummary_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetCallSummaryRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).GetCallSummary(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_GetCallSummary_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).GetCallSummary(ctx, req.(*GetCallSummaryRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _AdminService_GetRequestRecord_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(GetRequestRecordRequest)
 	if err := dec(in); err != nil {
@@ -590,6 +630,10 @@ var AdminService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListEndUserUsage",
 			Handler:    _AdminService_ListEndUserUsage_Handler,
+		},
+		{
+			MethodName: "GetCallSummary",
+			Handler:    _AdminService_GetCallSummary_Handler,
 		},
 		{
 			MethodName: "GetRequestRecord",
