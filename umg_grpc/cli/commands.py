@@ -50,6 +50,7 @@ app.add_typer(channel_commands.app, name="channels", rich_help_panel=Heading.MOD
 app.add_typer(alert_commands.app, name="alerts", rich_help_panel=Heading.MODELS)
 app.add_typer(import_commands.app, name="import", rich_help_panel=Heading.START)
 app.command(rich_help_panel=Heading.KEYS)(usage_commands.usage)
+app.command(rich_help_panel=Heading.KEYS)(usage_commands.summary)
 app.command(rich_help_panel=Heading.CALLS)(image_commands.image)
 conformance_commands.add_to(app)
 app.add_typer(usage_commands.requests, name="requests", rich_help_panel=Heading.KEYS)

@@ -29,6 +29,8 @@ async def end_users(target: AdminTarget, calls: Calls, form: Form) -> None:
             start_time=timestamp(calls.since),
             end_time=timestamp(calls.until),
             key_ids=await calls.key_ids(admin),
+            project_ids=calls.projects,
+            tags=calls.tags,
             page_size=PAGE_SIZE,
         )
         entries = list[pb.EndUserUsage]()

@@ -5,12 +5,13 @@ from contextlib import suppress
 
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
+from typer import BadParameter
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.micro_credits import credits_text
 from umg_grpc.cli.admin_client import AdminClient, CommandError
 from umg_grpc.cli.admin_connection import opened
-from umg_grpc.cli.common_flags import AdminTarget
+from umg_grpc.cli.common_flags import AdminTarget, names
 from umg_grpc.cli.key_command_actions import all_keys
 from umg_grpc.cli.price_texts import price_text
 from umg_grpc.cli.text_tables import Column, Fit, Form, print_fields, print_objects, print_table
@@ -82,12 +83,37 @@ async def list_requests(target: AdminTarget, calls: Calls, limit: int, form: For
             models=calls.models,
             channels=calls.channels,
             agents=calls.agents,
+            project_ids=calls.projects,
+            tags=calls.tags,
             end_users=calls.end_users,
+            reasons=calls.reasons,
+            operations=calls.operations,
+            request_id_prefix=calls.request_id_prefix,
             failed_only=failed,
         )
+        if calls.min_seconds:
+            request.min_duration.FromMicroseconds(round(calls.min_seconds * 1e6))
         records = await _records(admin, request, limit)
         keys = await all_keys(admin) if form.is_text else ()
     print_records(records, {key.key_id: key.settings.name for key in keys}, form)
+
+
+def reasons_of(text: str) -> "list[pb.ErrorReason.ValueType]":
+    """Return the reasons that the flag `--reason` names. Raise typer.BadParameter for another name."""
+    return [pb.ErrorReason.ValueType(number) for number in _numbers(text, REASON_NAMES, "--reason")]
+
+
+def operations_of(text: str) -> "list[pb.ModelOperation.ValueType]":
+    """Return the operations that the flag `--operation` names. Raise typer.BadParameter for another name."""
+    return [pb.ModelOperation.ValueType(number) for number in _numbers(text, OPERATION_NAMES, "--operation")]
+
+
+def _numbers(text: str, known: Mapping[int, str], flag: str) -> list[int]:
+    values = {name: number for number, name in known.items()}
+    found = names(text)
+    if unknown := [name for name in found if name not in values]:
+        raise BadParameter(f"{unknown[0]!r} is none of {', '.join(values)}", param_hint=flag)
+    return [values[name] for name in found]
 
 
 def print_records(records: Sequence[pb.RequestRecord], names: Mapping[str, str], form: Form) -> None:

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 
@@ -60,7 +60,7 @@ OTHER_COUNTS = tuple(name for name in UNIT_NAMES.values() if not name.endswith("
 
 @dataclass(frozen=True)
 class Calls:
-    """Selection of past calls by time, API keys, models, channels, agents and end users; an empty list selects all."""
+    """Selection of past calls; an empty list selects all."""
 
     since: datetime
     until: datetime | None = None
@@ -69,7 +69,14 @@ class Calls:
     models: Sequence[str] = ()
     channels: Sequence[str] = ()
     agents: Sequence[str] = ()
+    projects: Sequence[str] = ()
+    """Ids or names."""
+    tags: Mapping[str, str] = field(default_factory=dict)
     end_users: Sequence[str] = ()
+    reasons: Sequence["pb.ErrorReason.ValueType"] = ()
+    operations: Sequence["pb.ModelOperation.ValueType"] = ()
+    request_id_prefix: str = ""
+    min_seconds: float = 0
 
     async def key_ids(self, admin: AdminClient) -> list[str]:
         """Return the ids of the selected keys. Raise UmgError or CommandError for an unknown key."""
@@ -105,6 +112,8 @@ async def usage(target: AdminTarget, by: Sequence[str], calls: Calls, form: Form
             models=calls.models,
             channels=calls.channels,
             agents=calls.agents,
+            project_ids=calls.projects,
+            tags=calls.tags,
             group_by=[pb.UsageDimension.ValueType(_DIMENSION_VALUES[name]) for name in by if name not in TIME_BUCKETS],
             page_size=PAGE_SIZE,
         )

@@ -9,6 +9,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from umg_grpc.cli.account_tables import print_account, print_accounts, print_events, print_user, print_users
 from umg_grpc.cli.alert_command_actions import print_alerts
+from umg_grpc.cli.call_summary_tables import print_summary
 from umg_grpc.cli.channel_command_actions import print_channel_check, print_channel_models, print_channels
 from umg_grpc.cli.doctor_command import Check, CheckState, print_checks
 from umg_grpc.cli.end_user_tables import print_end_users
@@ -250,6 +251,48 @@ def end_users() -> list[pb.EndUserUsage]:
     )
     others = pb.EndUserUsage(request_count=12_043, input_tokens=9_123_456, output_tokens=88_000, micro_credits=1_500)
     return [ada, pb.EndUserUsage(end_user="=HYPERLINK(1)", request_count=1, micro_credits=2_000), others]
+
+
+def call_summary() -> pb.GetCallSummaryResponse:
+    durations = pb.DurationPercentiles(call_count=31, p50=duration(612), p95=duration(4_210), p99=duration(61_400))
+    now = pb.CallFigures(
+        start_time=time(timedelta(days=1)),
+        end_time=time(),
+        request_count=12_054,
+        failed_request_count=81,
+        cached_request_count=3_700,
+        input_tokens=9_123_456,
+        output_tokens=88_000,
+        cache_read_tokens=4_000_000,
+        micro_credits=184_201_500,
+        first_byte=durations,
+        whole_call=durations,
+    )
+    before = pb.CallFigures(start_time=time(timedelta(days=2)), request_count=11_000, micro_credits=164_000_000)
+    before.whole_call.CopyFrom(
+        pb.DurationPercentiles(call_count=9, p50=duration(600), p95=duration(5_000), p99=duration(58_000))
+    )
+    group = pb.CallFigures(
+        request_count=6_000, failed_request_count=80, input_tokens=7_000_000, micro_credits=90_000_000
+    )
+    return pb.GetCallSummaryResponse(
+        total=now,
+        previous=before,
+        bucket=pb.USAGE_BUCKET_DAY,
+        buckets=[now],
+        groups=[
+            pb.CallGroup(value=LONG_MODEL, current=group, previous=before, micro_credits=[90_000_000]),
+            pb.CallGroup(value="=famO-5", current=now),
+        ],
+        other_groups=pb.CallGroup(current=group),
+        other_group_count=51,
+        failures_by_reason=[
+            pb.FailureCount(reason=pb.ERROR_REASON_UPSTREAM_UNPAID, request_count=80, previous_request_count=2),
+            pb.FailureCount(request_count=1),
+        ],
+        failures_by_channel=[pb.FailureCount(channel="north-europe-west", request_count=81)],
+        failures_by_kind=[pb.FailureCount(kind="unpaid", request_count=80), pb.FailureCount(request_count=1)],
+    )
 
 
 def usage_of_days(form: Form) -> None:
@@ -519,6 +562,7 @@ TABLE_SAMPLES = [
     TableSample("usage", "usage", usage),
     TableSample("usage_of_days", "usage", usage_of_days),
     TableSample("usage_of_end_users", "usage", lambda form: print_end_users(end_users(), form)),
+    TableSample("summary", "summary", lambda form: print_summary(call_summary(), "model", {}, form)),
     TableSample("requests", "requests list", lambda form: print_records(records(), {KEY_IDS[0]: "bootstrap"}, form)),
     TableSample("request", "requests show", lambda form: print_record(records()[0], KEY_IDS[1], form)),
     TableSample("refused_request", "requests show", lambda form: print_record(records()[2], "none", form)),

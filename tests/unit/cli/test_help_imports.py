@@ -126,7 +126,7 @@ STARTS = [
         "records",
         (
             *("keys list", "keys show app", "keys webhook-secret app", "keys revoke none"),
-            *("usage", "requests list", "requests show none", "tasks callbacks", "alerts list"),
+            *("usage", "summary", "requests list", "requests show none", "tasks callbacks", "alerts list"),
             *("tasks find", "tasks inspect none", "tasks redeliver none"),
             *("organizations list", "projects list", "users list", "audit list", "audit export"),
         ),
