@@ -1,4 +1,4 @@
-"""Fills a PostgreSQL database with usage records and their totals, by the server alone."""
+"""Fills a database with usage records, their totals and their numbers, by statements of the database alone."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -7,9 +7,12 @@ from sqlalchemy import text
 
 from umg_grpc.base.time_units import micros_of
 from umg_grpc.store import Store
+from umg_grpc.store.call_count_tables import COUNT_TABLES, FAILED_CALL, FAILURE_HOURS, FIRST_BYTE, WHOLE_CALL
+from umg_grpc.store.database_constants import SQLITE_KIND
+from umg_grpc.store.duration_steps import step_sql
 from umg_grpc.store.usage_partitions import create_partitions, day_of
-from umg_grpc.store.usage_sum_queries import bucket_start
-from umg_grpc.store.usage_tables import AGENT_COLUMN, SUM_COLUMNS, TOTAL_TABLES
+from umg_grpc.store.usage_parts import bucket_start
+from umg_grpc.store.usage_tables import AGENT_COLUMN, SUM_COLUMNS, TOTAL_TABLES, Totals
 from umg_grpc.store.usage_totals import ADDED_COLUMNS, BUCKET_MICROS
 
 COUNTED = {
@@ -20,6 +23,7 @@ COUNTED = {
     "micro_credits": "n % 5000",
 }
 """Sums that are not 0 -> SQL expression of the number of the record."""
+LARGEST_KEY, SMALL_KEY, RARE_MODEL = "key_0000000000000000", "key_0000000000000007", "vendor/model-rare"
 
 
 @dataclass(frozen=True)
@@ -29,9 +33,11 @@ class Filling:
     end: datetime
     rows: int
     days: int = 90
-    keys: int = 300
-    """Each calls two models, three of four times by its first channel, by one or two programs."""
-    models: int = 20
+    keys: int = 400
+    """The first one has half of all calls. Each calls two models, three of four times by its first channel, by one or two
+    programs.
+    """
+    models: int = 60
 
     @property
     def begin(self) -> datetime:
@@ -40,46 +46,92 @@ class Filling:
 
 
 async def fill(store: Store, filling: Filling) -> None:
-    """Insert the records and all totals. The database must have no usage."""
+    """Insert the records, all totals and all numbers of calls. The database must have no usage."""
     begin, micros = micros_of(filling.begin), filling.days * BUCKET_MICROS["day"]
     async with store.write() as session:
-        days = range(day_of(begin), day_of(begin + micros) + 1)
-        await create_partitions(session, days)
-        # The key is a pseudo-random number, so that records of one key are far from each other.
-        await session.execute(
-            text(
-                f"INSERT INTO call_records (start_micros, record_id, request_id, key_id, operation, method, face, model,"
-                f" channel, duration_micros, status, reason, attempts, cached, estimated, details, agent,"
-                f" {', '.join(SUM_COLUMNS)})"
-                f" SELECT {begin} + n * {micros // filling.rows}, 'scale-' || n, 'req-' || n,"
-                f" 'key_' || lpad(key::text, 16, '0'), CASE WHEN model % 10 = 0 THEN 'embed' ELSE 'generate' END,"
-                f" 'GenerationService/Generate', 'chat', 'vendor/model-' || model,"
-                f" 'channel-' || model % 4 || CASE WHEN n % 4 = 0 THEN '-b' ELSE '' END, 1500000,"
-                f" CASE WHEN n % 50 = 0 THEN 'UNAVAILABLE' ELSE 'OK' END, '', 1, false, false,"
-                f' \'[[["channel","model",5,9,200,"req_upstream","","","","",""]],"",5,[],[[1,5],[2,7]],[]]\','
-                f" CASE WHEN key % 3 = 0 THEN '' WHEN key % 5 = n % 2 THEN 'codex' ELSE 'claude-code' END,"
-                f" {', '.join(COUNTED.get(name, '0') for name in SUM_COLUMNS)}"
-                f" FROM (SELECT n, key, (key + (n / 7) % 2) % {filling.models} AS model FROM"
-                f" (SELECT n, (n * 7919 + n / 1000 * 31) % {filling.keys} AS key"
-                f" FROM generate_series(CAST(0 AS BIGINT), {filling.rows - 1}) AS n) AS keys) AS calls"
-            )
+        dialect = (await session.connection()).dialect.name
+        if dialect != SQLITE_KIND:
+            await create_partitions(session, range(day_of(begin), day_of(begin + micros) + 1))
+        await session.execute(text(_records(filling, dialect)))
+    for statement in _statements(begin, micros, dialect):
+        async with store.write() as session:
+            await session.execute(text(statement))
+    if dialect != SQLITE_KIND:
+        for table in ("call_records", *(each.table.name for each in (*TOTAL_TABLES, *COUNT_TABLES))):
+            async with store.write() as session:
+                await session.execute(text(f"ANALYZE {table}"))
+
+
+def _records(filling: Filling, dialect: str) -> str:
+    begin, micros = micros_of(filling.begin), filling.days * BUCKET_MICROS["day"]
+    last = filling.rows - 1
+    if dialect == SQLITE_KIND:
+        key = "printf('key_%016d', key)"
+        numbers = f"WITH RECURSIVE numbers(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < {last})"
+    else:
+        key = "'key_' || lpad(key::text, 16, '0')"
+        numbers = f"WITH numbers AS (SELECT n FROM generate_series(CAST(0 AS BIGINT), {last}) AS n)"
+    duration = "(300000 + (n * 7919 % 1000) * (n * 104729 % 997) * 10)"
+    # The key is a pseudo-random number, so that records of one key are far from each other.
+    return (
+        f"INSERT INTO call_records (start_micros, record_id, request_id, key_id, operation, method, face, model,"
+        f" channel, duration_micros, first_byte_micros, status, reason, failure_kind, attempts, cached, estimated,"
+        f" details, agent, end_user, {', '.join(SUM_COLUMNS)}) {numbers}"
+        f" SELECT {begin} + n * {micros // filling.rows}, 'scale-' || n, 'req-' || n, {key},"
+        f" CASE WHEN model % 10 = 0 THEN 'embed' ELSE 'generate' END, 'GenerationService/Generate', 'chat',"
+        f" CASE WHEN n % 500009 = 7 THEN '{RARE_MODEL}' ELSE 'vendor/model-' || model END,"
+        f" 'channel-' || model % 4 || CASE WHEN n % 4 = 0 THEN '-b' ELSE '' END,"
+        f" {duration}, CASE WHEN n % 3 = 0 THEN NULL ELSE {duration} / 4 END,"
+        f" CASE WHEN n % 50 = 0 THEN 'UNAVAILABLE' ELSE 'OK' END,"
+        f" CASE WHEN n % 50 <> 0 THEN '' WHEN n % 250000 = 0 THEN 'UPSTREAM_TIMEOUT' ELSE 'UPSTREAM_UNPAID' END,"
+        f" CASE WHEN n % 50 <> 0 THEN '' WHEN n % 250000 = 0 THEN 'slow' ELSE 'unpaid' END, 1, n % 20 = 1, false,"
+        f' \'[[["channel","model",5,9,200,"req_upstream","","","","",""]],"",5,[],[[1,5],[2,7]],[]]\','
+        f" CASE WHEN key % 3 = 0 THEN '' WHEN key % 5 = n % 2 THEN 'codex' ELSE 'claude-code' END,"
+        f" CASE WHEN n % 10 = 0 THEN 'person-' || n % 9973 ELSE '' END,"
+        f" {', '.join(COUNTED.get(name, '0') for name in SUM_COLUMNS)}"
+        f" FROM (SELECT n, key, (key + (n / 7) % 2) % {filling.models} AS model FROM"
+        f" (SELECT n, CASE WHEN n % 2 = 0 THEN 0 ELSE 1 + (n * 7919 + n / 1000 * 31) % {filling.keys - 1} END AS key"
+        f" FROM numbers) AS keys) AS calls"
+    )
+
+
+def _statements(begin: int, micros: int, dialect: str) -> list[str]:
+    def since(totals: Totals) -> int:
+        kept = totals.kept
+        first = begin if kept is None else max(begin, begin + micros - kept // timedelta(microseconds=1))
+        return first - first % BUCKET_MICROS["day"]
+
+    statements = list[str]()
+    for totals in TOTAL_TABLES:
+        columns = ", ".join(totals.columns)
+        known = f"{AGENT_COLUMN} <> ''" if totals.has_agents else "true"
+        sums = ", ".join(f"nullif(sum({name}), 0)" for name in SUM_COLUMNS)
+        statements.append(
+            f"INSERT INTO {totals.table.name} (start_micros, {columns}, {', '.join(ADDED_COLUMNS)})"
+            f" SELECT {bucket_start(totals.bucket, dialect)} AS start, {columns}, count(*),"
+            f" count(*) FILTER (WHERE status <> 'OK'), {sums}, nullif(count(*) FILTER (WHERE cached), 0)"
+            f" FROM call_records WHERE start_micros >= {since(totals)} AND {known}"
+            f" GROUP BY 1, {columns} ORDER BY 1, {columns}"
         )
-        for totals in TOTAL_TABLES:
-            columns, since = ", ".join(totals.columns), begin
-            if totals.kept is not None:
-                since = max(since, begin + micros - totals.kept // timedelta(microseconds=1))
-            known = f"{AGENT_COLUMN} <> ''" if totals.has_agents else "true"
-            sums = ", ".join(f"nullif(sum({name}), 0)" for name in SUM_COLUMNS)
-            await session.execute(
-                text(
-                    f"INSERT INTO {totals.table.name} (start_micros, {columns}, {', '.join(ADDED_COLUMNS)})"
-                    f" SELECT {bucket_start(totals.bucket, 'postgresql')} AS start, {columns}, count(*),"
-                    f" count(*) FILTER (WHERE status <> 'OK'), {sums} FROM call_records"
-                    f" WHERE start_micros >= {since} - {since} % {BUCKET_MICROS['day']}"
-                    f" AND {known}"
-                    f" GROUP BY 1, {columns} ORDER BY 1, {columns}"
+    for totals in COUNT_TABLES:
+        keys = [name for name in totals.table.columns.keys() if name != "calls"]  # noqa: SIM118
+        source = f"call_records WHERE start_micros >= {since(totals)}"
+        if totals is FAILURE_HOURS:
+            rows = f"{source} AND status <> 'OK'"
+        else:
+            rows = " UNION ALL ".join(
+                f"SELECT *, {measure} AS measure, {step_sql(column)} AS step FROM {source} AND {condition}"
+                for measure, column, condition in (
+                    (WHOLE_CALL, "duration_micros", "status = 'OK'"),
+                    (FIRST_BYTE, "first_byte_micros", "status = 'OK' AND first_byte_micros IS NOT NULL"),
+                    (FAILED_CALL, "duration_micros", "status <> 'OK'"),
                 )
             )
-    for table in ("call_records", *(totals.table.name for totals in TOTAL_TABLES)):
-        async with store.write() as session:
-            await session.execute(text(f"ANALYZE {table}"))
+            rows = f"({rows}) AS calls"
+        groups = [str(bucket_start(totals.bucket, dialect)) if name == "start_micros" else name for name in keys]
+        places = ", ".join(str(number) for number in range(1, len(keys) + 1))
+        statements.append(
+            f"INSERT INTO {totals.table.name} ({', '.join(keys)}, calls) SELECT {', '.join(groups)}, count(*)"
+            f" FROM {rows} GROUP BY {places} ORDER BY {places}"
+        )
+    return statements

@@ -99,20 +99,23 @@ async def pages(report: UsageReport, request: pb.ListUsageRequest) -> AsyncGener
         request.page_token = page.next_page_token
 
 
-async def measure(usage: UsageReport, report: Report, page_size: int, server_process: int) -> Measured:
+async def measure(usage: UsageReport, report: Report, page_size: int, server_process: int | None) -> Measured:
     """Read the first pages of a report. `server_process`: id of the process of the only connection."""
-    measured, began, used = Measured(report), time.perf_counter(), _processor_seconds(server_process)
+    measured, began, used = Measured(report), time.perf_counter(), processor_seconds(server_process)
     async for page in pages(usage, report.request(page_size)):
         measured.seconds.append(time.perf_counter() - began)
-        measured.processor_seconds.append(_processor_seconds(server_process) - used)
+        measured.processor_seconds.append(processor_seconds(server_process) - used)
         measured.entries += len(page.entries)
         if len(measured.seconds) == PAGES:
             break
-        began, used = time.perf_counter(), _processor_seconds(server_process)
+        began, used = time.perf_counter(), processor_seconds(server_process)
     return measured
 
 
-def _processor_seconds(server_process: int) -> float:
+def processor_seconds(server_process: int | None) -> float:
+    """Return the processor time of this process and of a server's process so far."""
+    if server_process is None:
+        return time.process_time()
     nanoseconds = int(Path(f"/proc/{server_process}/schedstat").read_text().split()[0])
     return time.process_time() + nanoseconds / 1e9
 

@@ -13,12 +13,15 @@ from tests.support.databases import Postgres
 from umg_grpc.base.time_units import micros_of
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.database_time import GivenClock
+from umg_grpc.store.usage_parts import DIMENSION_COLUMNS, SUM_BUCKETS, CallFilter, bucket_start
 from umg_grpc.store.usage_record_table import UsageRecords
-from umg_grpc.store.usage_sum_queries import DIMENSION_COLUMNS, SUM_BUCKETS, CallFilter, UsageSum, bucket_start
+from umg_grpc.store.usage_sum_queries import UsageSum
 from umg_grpc.store.usage_tables import SUM_COLUMNS
 
 END = datetime(2026, 5, 4, 12, 34, 56, 789, tzinfo=UTC)
 FILLING = Filling(END, rows=50_000, days=30, keys=40, models=6)
+
+CACHED = "count(*) FILTER (WHERE cached)"
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -51,7 +54,8 @@ async def test_sums_from_totals_are_those_of_the_records(store: Store, by: list[
             tuple(row[: len(by)]),
             row[len(by)],
             row[len(by) + 1],
-            dict(zip(SUM_COLUMNS, row[len(by) + 2 :], strict=True)),
+            dict(zip(SUM_COLUMNS, row[len(by) + 2 : -1], strict=True)),
+            row[-1],
         )
         for row in rows
     ]
@@ -62,7 +66,7 @@ def _sums_of_records(by: list[str], since: datetime, until: datetime) -> str:
     """Return the SQL of sums that reads only records."""
     groups = [str(bucket_start(name, "postgresql")) if name in SUM_BUCKETS else DIMENSION_COLUMNS[name] for name in by]
     sums = ", ".join(f"CAST(sum({name}) AS BIGINT)" for name in SUM_COLUMNS)
-    selected = ", ".join([*groups, "count(*)", "count(*) FILTER (WHERE status <> 'OK')", sums])
+    selected = ", ".join([*groups, "count(*)", "count(*) FILTER (WHERE status <> 'OK')", sums, CACHED])
     places = ", ".join(str(number) for number in range(1, len(by) + 1))
     query = f"SELECT {selected} FROM call_records"
     query += f" WHERE start_micros >= {micros_of(since)} AND start_micros < {micros_of(until)}"
