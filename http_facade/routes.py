@@ -70,6 +70,8 @@ class Shape(Enum):
     GET_USER = auto()
     GET_CALLER = auto()
     UPDATE_USER = auto()
+    LIST_SESSIONS = auto()
+    END_SESSION = auto()
     LIST_AUDIT_EVENTS = auto()
     LIST_TASKS = auto()
     GET_TASK = auto()
@@ -302,6 +304,8 @@ ROUTE_TABLE = (
             ("GET", "users/{user_id}", Shape.GET_USER),
             ("PATCH", "users/{user_id}", Shape.UPDATE_USER),
             ("GET", "me", Shape.GET_CALLER),
+            ("GET", "sessions", Shape.LIST_SESSIONS),
+            ("POST", "sessions/{session_id}/end", Shape.END_SESSION),
             ("GET", "audit", Shape.LIST_AUDIT_EVENTS),
             ("GET", "tasks", Shape.LIST_TASKS),
             ("GET", "tasks/{task_id}", Shape.GET_TASK),

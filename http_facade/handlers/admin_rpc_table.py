@@ -89,6 +89,8 @@ ADMIN_METHODS: Mapping[Shape, AdminMethod] = MappingProxyType(
         Shape.UPDATE_USER: AdminMethod(
             "UpdateUser", pb.UpdateUserRequest, account_api_json.decode_update_user, "UserService"
         ),
+        Shape.LIST_SESSIONS: AdminMethod("ListSessions", pb.ListSessionsRequest, None, "UserService"),
+        Shape.END_SESSION: AdminMethod("EndSession", pb.EndSessionRequest, None, "UserService"),
         Shape.LIST_AUDIT_EVENTS: AdminMethod("ListAuditEvents", pb.ListAuditEventsRequest, None, "AuditService"),
         Shape.LIST_TASKS: AdminMethod("ListTasks", pb.ListTasksRequest, None, "TaskService"),
         Shape.GET_TASK: AdminMethod("GetTask", pb.GetTaskRequest, None, "TaskService"),

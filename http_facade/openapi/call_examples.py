@@ -23,6 +23,7 @@ ID_WORDS = {
     "key_id": "KEY_ID",
     "account_id": "ACCOUNT_ID",
     "user_id": "USER_ID",
+    "session_id": "SESSION_ID",
     "request_id": "REQUEST_ID",
     "token": "FILE_TOKEN",
     "receiver": "ops",

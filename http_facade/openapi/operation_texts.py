@@ -66,6 +66,8 @@ _ADMIN_SUMMARIES = {
     Shape.GET_CALLER: "Return the caller with its roles and permissions",
     Shape.GET_USER: "Get a person or a service account",
     Shape.UPDATE_USER: "Change the name, the address or the roles of a user",
+    Shape.LIST_SESSIONS: "List the own sessions, or those of a user",
+    Shape.END_SESSION: "End a session",
     Shape.LIST_AUDIT_EVENTS: "List the audit log",
     Shape.LIST_TASKS: "List the video tasks of all keys",
     Shape.GET_TASK: "Get a video task with its notifications",

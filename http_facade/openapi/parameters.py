@@ -35,6 +35,7 @@ _PATH = {
     "receiver": "Name of the receiver of alerts.",
     "account_id": "Id or name of the organisation or project.",
     "user_id": "Id of the user, or its e-mail address or name if one user has it.",
+    "session_id": "Id of the session.",
     "request_id": "Id of the request, from `x-request-id` of its response.",
     "token": "Signed token of the link.",
     "signature": "Signature of the address.",

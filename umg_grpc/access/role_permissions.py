@@ -28,6 +28,9 @@ class Extent(IntEnum):
 
 
 _SELF: Mapping[Permission, Extent] = {pb.PERMISSION_SELF_READ: Extent.ALL}
+_OWN_SESSIONS: Mapping[Permission, Extent] = dict.fromkeys(
+    (pb.PERMISSION_SESSIONS_READ, pb.PERMISSION_SESSIONS_WRITE), Extent.OWN
+)
 _READS: Mapping[Permission, Extent] = {
     **_SELF,
     pb.PERMISSION_KEYS_READ: Extent.ALL,
@@ -39,6 +42,7 @@ _READS: Mapping[Permission, Extent] = {
     pb.PERMISSION_AUDIT_READ: Extent.ALL,
     pb.PERMISSION_ALERTS_READ: Extent.ALL,
     pb.PERMISSION_TASKS_READ: Extent.ALL,
+    **_OWN_SESSIONS,
 }
 _EVERYTHING = dict.fromkeys(pb.Permission.values(), Extent.ALL)
 
@@ -57,6 +61,7 @@ ROLE_PERMISSIONS: Mapping[Role, Mapping[Permission, Extent]] = MappingProxyType(
             pb.PERMISSION_ACCOUNTS_READ: Extent.ALL,
             pb.PERMISSION_TASKS_READ: Extent.OWN,
             pb.PERMISSION_TASKS_WRITE: Extent.OWN,
+            **_OWN_SESSIONS,
         },
         Role.VIEWER: {**_READS, pb.PERMISSION_USERS_READ: Extent.PART},
         Role.BILLING: {
@@ -66,6 +71,7 @@ ROLE_PERMISSIONS: Mapping[Role, Mapping[Permission, Extent]] = MappingProxyType(
             pb.PERMISSION_CHANNELS_READ: Extent.PART,
             pb.PERMISSION_ACCOUNTS_READ: Extent.ALL,
             pb.PERMISSION_ALERTS_READ: Extent.PART,
+            **_OWN_SESSIONS,
         },
     }
 )
@@ -80,6 +86,7 @@ HOLDER_PERMISSIONS: frozenset[Permission] = frozenset(
         pb.PERMISSION_TASKS_READ,
         pb.PERMISSION_TASKS_WRITE,
         pb.PERMISSION_SELF_READ,
+        *_OWN_SESSIONS,
     }
 )
 """Permissions that every key has for itself."""

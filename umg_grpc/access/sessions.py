@@ -91,6 +91,7 @@ class UserSessions:
     def __init__(self, store: Store, times: SessionTimes, now: Callable[[], datetime] | None = None) -> None:
         self._store = store
         self._clock = store.clock if now is None else GivenClock(now)
+        self._times = times
         self._idle, self._absolute = timedelta(seconds=times.idle), timedelta(seconds=times.absolute)
         self._users, self._keys = Users(store), ApiKeys(store)
 
@@ -223,9 +224,7 @@ class UserSessions:
                 await record_change(session, row.create_time, opened, None, {"agent": row.agent})
 
     def _has_ended(self) -> ColumnElement[bool]:
-        now = utc_of(self._clock)
-        is_idle = SessionRow.is_code.is_(False) & (SessionRow.last_use_time <= now - self._idle)
-        return or_(SessionRow.expire_time <= now, is_idle)
+        return has_ended(self._times, utc_of(self._clock))
 
     @repeated
     async def _take_code(self, digest: str) -> str | None:
@@ -255,6 +254,12 @@ class UserSessions:
         """Return the roles with which a key administers; none for the key of a holder or a person."""
         principal = await self._users.principal_of_key(key.name, key.user_id, administrator=key.administrator)
         return () if principal is None else principal.memberships
+
+
+def has_ended(times: SessionTimes, now: datetime) -> ColumnElement[bool]:
+    """Return the condition of the sessions and codes that have ended at a time."""
+    is_idle = SessionRow.is_code.is_(False) & (SessionRow.last_use_time <= now - timedelta(seconds=times.idle))
+    return or_(SessionRow.expire_time <= now, is_idle)
 
 
 def _caller_of_user(user: User, session_id: str) -> Caller:

@@ -34,6 +34,15 @@ USER_COLUMNS = (
     Column("state", 2),
     Column("last sign-in", 4),
 )
+SESSION_COLUMNS = (
+    Column("id"),
+    Column("opened by", 3),
+    Column("signed in", 2),
+    Column("last use"),
+    Column("ends", 3),
+    Column("address", 2),
+    Column("program", 4, Fit.FOLDED),
+)
 AUDIT_COLUMNS = (
     Column("time"),
     Column("actor", 1, Fit.FOLDED),
@@ -143,6 +152,23 @@ def _roles(user: pb.User) -> str:
         for each, source in given
     )
     return ", ".join(texts) or "none"
+
+
+def print_sessions(sessions: Sequence[pb.UserSession], form: Form) -> None:
+    """Print open sessions as a table."""
+    rows = (
+        (
+            session.session_id,
+            session.key_id or "issuer",
+            time_text(session.create_time),
+            time_text(session.last_use_time),
+            time_text(session.idle_expire_time),
+            session.address,
+            session.agent,
+        )
+        for session in sessions
+    )
+    print_table(SESSION_COLUMNS, rows, form, map(to_json, sessions))
 
 
 def print_events(events: Iterable[pb.AuditEvent], form: Form) -> None:

@@ -42,7 +42,8 @@ class LocalAdmin:
     async def opened(cls, target: AdminTarget) -> "AsyncGenerator[LocalAdmin, None]":
         """Yield a client that works on the database of the target's config, which must exist. Raise CommandError."""
         async with AsyncExitStack() as stack:
-            database = opened_database(load_storage(target.config).database, target.data)
+            storage = load_storage(target.config)
+            database = opened_database(storage.database, target.data)
             store = await stack.enter_async_context(database)
             receivers = ConfigReceivers(target, stack)
             table = AlertTable(store, ALERTS_PROCESS)
@@ -53,7 +54,7 @@ class LocalAdmin:
                     "umg.v1.AlertService": alerts,
                     "umg.v1.ChannelService": partial(_channel_service, store, target, stack),
                     "umg.v1.AccountService": partial(AccountAdministration, store, check_change),
-                    "umg.v1.UserService": partial(UserAdministration, store, check_change),
+                    "umg.v1.UserService": partial(UserAdministration, store, storage.sessions, check_change),
                     "umg.v1.AuditService": partial(AuditReport, store, check_change),
                     "umg.v1.TaskService": partial(TaskAdministration, store, CallbackRedelivery(store), check_change),
                 }

@@ -5,11 +5,11 @@ from datetime import datetime
 
 import msgspec
 
-from umg_grpc.cli.account_tables import print_events, print_user, print_users
+from umg_grpc.cli.account_tables import print_events, print_sessions, print_user, print_users
 from umg_grpc.cli.admin_client import AdminClient
 from umg_grpc.cli.admin_connection import opened
 from umg_grpc.cli.common_flags import AdminTarget
-from umg_grpc.cli.text_tables import Form
+from umg_grpc.cli.text_tables import Form, print_line
 from umg_grpc.service.servicers.timestamps import timestamp
 from umg_grpc.v1 import pb
 from umg_grpc.wire import account_api_json as bodies
@@ -56,6 +56,26 @@ async def list_all(target: AdminTarget, form: Form, *, disabled: bool) -> None:
             if not (token := page.next_page_token):
                 break
     print_users(found, form)
+
+
+async def list_sessions(target: AdminTarget, reference: str, form: Form) -> None:
+    """Print the open sessions of a user; "" for the caller."""
+    found, token = list[pb.UserSession](), ""
+    async with opened(target) as admin:
+        while True:
+            request = pb.ListSessionsRequest(user_id=reference, page_size=USERS_PER_PAGE, page_token=token)
+            page = await admin.call(request, pb.ListSessionsResponse)
+            found.extend(page.sessions)
+            if not (token := page.next_page_token):
+                break
+    print_sessions(found, form)
+
+
+async def end_session(target: AdminTarget, session_id: str) -> None:
+    """End a session."""
+    async with opened(target) as admin:
+        await admin.call(pb.EndSessionRequest(session_id=session_id), pb.EndSessionResponse)
+    print_line(f"{session_id} has ended")
 
 
 async def list_events(target: AdminTarget, form: Form, since: datetime | None, limit: int, *, refused: bool) -> None:

@@ -101,6 +101,30 @@ def disable_user(user: Reference, *, target: AdminTarget) -> None:
     run_async(commands.update(target, user, {"disabled": True}))
 
 
+@users.command("sessions")
+@takes(AdminTarget)
+@prints_table
+def list_sessions(
+    user: Annotated[str, typer.Argument(help="Id, e-mail address or name; without it the own sessions.")] = "",
+    *,
+    form: Form,
+    target: AdminTarget,
+) -> None:
+    """List the open sessions of a user, newest first."""
+    from umg_grpc.cli import user_command_actions as commands
+
+    run_async(commands.list_sessions(target, user, form))
+
+
+@users.command("end-session")
+@takes(AdminTarget)
+def end_session(session: Annotated[str, typer.Argument(help="Id of the session.")], *, target: AdminTarget) -> None:
+    """End a session: its next request is refused."""
+    from umg_grpc.cli import user_command_actions as commands
+
+    run_async(commands.end_session(target, session))
+
+
 @audit.command("list")
 @takes(AdminTarget)
 @prints_table

@@ -24,7 +24,7 @@ from umg_grpc.config.file_sections import (
     Tls,
 )
 from umg_grpc.config.network_addresses import Address
-from umg_grpc.config.sign_on_section import SignOn
+from umg_grpc.config.sign_on_section import Sessions, SignOn
 from umg_grpc.knowledge.model_quirk_definitions import NO_QUIRKS, Quirks
 from umg_grpc.knowledge.sensitive_text_patterns import GuardedPattern
 from umg_grpc.knowledge.shipped_prices import NO_FILE, PriceFile
@@ -309,6 +309,7 @@ class Storage:
     database: str = field(default="sqlite", repr=False)
     redis: str | None = field(default=None, repr=False)
     secret: str | None = field(default=None, repr=False)
+    sessions: Sessions = field(default_factory=Sessions)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -160,7 +160,7 @@ def parse_storage(text: str, filename: str, environment: Mapping[str, str]) -> S
     redis = redis_url(document, ("redis",), file.redis) if file.redis is not None else None
     if document.problems:
         raise ConfigError(document.problems)
-    return Storage(database=file.database, redis=redis, secret=file.secret)
+    return Storage(database=file.database, redis=redis, secret=file.secret, sessions=file.sign_on.sessions)
 
 
 def _config(document: YamlDocument, directory: PurePath) -> Config | None:

@@ -189,7 +189,7 @@ class Service:
             is_disabled=self.overrides.is_disabled,
         )
         self._accounts = AccountServicer(store, refuses_limits=process.counts_alone)
-        self._users = UserServicer(store)
+        self._users = UserServicer(store, config.sign_on.sessions)
         self._audit = AuditServicer(store)
         self._files = FileServicer(process.links, process.blobs)
         self.tasks = _tasks(config, store, channels, process)

@@ -188,6 +188,15 @@ async def video(client: aiohttp.ClientSession) -> dict[str, str]:
     return words | {"FILE_TOKEN": last["task"]["results"][0]["url"].rpartition("/")[2]}
 
 
+async def sign_in(client: aiohttp.ClientSession) -> str:
+    """Open a session by the key of the client. Return its id."""
+    key = client.headers["authorization"].removeprefix("Bearer ")
+    async with client.post("/auth/login", data={"key": key}, headers={"sec-fetch-site": "same-origin"}) as response:
+        assert response.status == 200
+    async with client.get("/admin/v1/sessions") as response:
+        return str((await response.json())["sessions"][0]["session_id"])
+
+
 async def words_of(client: aiohttp.ClientSession, example: Example, video: dict[str, str]) -> dict[str, str]:
     """Make the objects that an example is about. Return their ids by the words in the example. `video`: those of a video
     that is ready.
@@ -206,6 +215,8 @@ async def words_of(client: aiohttp.ClientSession, example: Example, video: dict[
         words["ACCOUNT_ID"] = await create(client, path, "account.account_id", settings=settings)
     if "USER_ID" in text:
         words["USER_ID"] = await create(client, "/admin/v1/users", "user.user_id")
+    if "SESSION_ID" in text:
+        words["SESSION_ID"] = await sign_in(client)
     if "REQUEST_ID" in text:
         *_, words["REQUEST_ID"] = await send(client, BY_PATH["/v1/chat/completions"])
         await recorded(client, words["REQUEST_ID"])

@@ -7,7 +7,14 @@ from datetime import UTC, datetime, timedelta
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from umg_grpc.cli.account_tables import print_account, print_accounts, print_events, print_user, print_users
+from umg_grpc.cli.account_tables import (
+    print_account,
+    print_accounts,
+    print_events,
+    print_sessions,
+    print_user,
+    print_users,
+)
 from umg_grpc.cli.alert_command_actions import print_alerts
 from umg_grpc.cli.call_summary_tables import print_summary
 from umg_grpc.cli.channel_command_actions import print_channel_check, print_channel_models, print_channels
@@ -356,6 +363,30 @@ def tasks() -> list[pb.VideoTask]:
     ]
 
 
+def sessions() -> list[pb.UserSession]:
+    return [
+        pb.UserSession(
+            session_id="ses_0f9d3c1e5b7a48d2",
+            user_id="usr_" + "5" * 32,
+            address="2001:db8:85a3::8a2e:370:7334",
+            agent="Mozilla/5.0 (X11; Linux x86_64; rv:149.0) Gecko/20100101 Firefox/149.0",
+            create_time=time(timedelta(hours=3)),
+            last_use_time=time(timedelta(minutes=1)),
+            idle_expire_time=time(-timedelta(minutes=29)),
+            expire_time=time(-timedelta(hours=9)),
+        ),
+        pb.UserSession(
+            session_id="ses_a1b2c3d4e5f60718",
+            key_id=KEY_IDS[0],
+            address="192.0.2.7",
+            create_time=time(timedelta(hours=1)),
+            last_use_time=time(timedelta(hours=1)),
+            idle_expire_time=time(timedelta(minutes=30)),
+            expire_time=time(-timedelta(hours=11)),
+        ),
+    ]
+
+
 def task_records() -> list[pb.TaskRecord]:
     url = "https://hooks.north.example/video/finished"
     waiting = pb.TaskCallback(
@@ -575,6 +606,7 @@ TABLE_SAMPLES = [
     TableSample("task_record", "tasks inspect", lambda form: print_record_of(task_records()[0], form)),
     TableSample("deliveries", "tasks redeliver", lambda form: print_deliveries(task_records()[1].callbacks, form)),
     TableSample("callbacks", "tasks callbacks", lambda form: print_callbacks(task_records(), 9, form)),
+    TableSample("sessions", "users sessions", lambda form: print_sessions(sessions(), form)),
     TableSample("alerts", "alerts list", alerts),
     TableSample("channels", "channels list", lambda form: print_channels(channels(), form)),
     TableSample("channel_models", "channels list", lambda form: print_channel_models(channels().channels[0], form)),

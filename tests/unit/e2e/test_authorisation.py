@@ -88,6 +88,8 @@ SHAPES: Mapping[Shape, str] = {
     Shape.GET_USER: ADMIN_SCOPE,
     Shape.UPDATE_USER: ADMIN_SCOPE,
     Shape.LIST_AUDIT_EVENTS: ADMIN_SCOPE,
+    Shape.LIST_SESSIONS: ADMIN_SCOPE,
+    Shape.END_SESSION: ADMIN_SCOPE,
     Shape.LIST_TASKS: ADMIN_SCOPE,
     Shape.GET_TASK: ADMIN_SCOPE,
     Shape.REDELIVER_CALLBACK: ADMIN_SCOPE,
@@ -129,6 +131,7 @@ OWN = {
     *("GetUsage", "GetRequestRecord", "ListKeys", "ListUsage", "ListEndUserUsage", "ListRequestRecords", "RotateKey"),
     *("GetCaller", "ListTasks", "GetTask", "RedeliverCallback"),
     "GetCallSummary",
+    *("ListSessions", "EndSession"),
 }
 """Methods that every key may call for itself; lists contain its own objects."""
 OF_OBJECTS = {"GetVideoTask", "ListVideoTasks", "RemixVideoTask", "CheckChannel"}
@@ -137,6 +140,7 @@ OWN_SHAPES = {
     *(Shape.GET_REQUEST, Shape.LIST_KEYS, Shape.LIST_USAGE, Shape.LIST_END_USER_USAGE, Shape.LIST_REQUESTS),
     *(Shape.GET_CALLER, Shape.LIST_TASKS, Shape.GET_TASK, Shape.REDELIVER_CALLBACK),
     Shape.GET_CALL_SUMMARY,
+    *(Shape.LIST_SESSIONS, Shape.END_SESSION),
 }
 """Shapes of routes that every key may call for its own calls; the route of a key names another one here."""
 SIGNED = {"umg.v1.FileService.GetFile", "umg.v1.FileService.DownloadFile", "umg.v1.VideoService.ReceiveVideoCallback"}

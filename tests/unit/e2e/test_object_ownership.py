@@ -32,6 +32,8 @@ from tests.unit.e2e.authorisation import (
     request_of,
 )
 from umg_grpc.access.api_keys import ApiKeys
+from umg_grpc.access.sessions import UserSessions
+from umg_grpc.config.sign_on_section import Sessions as SessionTimes
 from umg_grpc.process.service_factory import SERVICE_NAMES
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.video import VIDEO_FACES
@@ -41,6 +43,12 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 OWNER, STRANGER = "everything", "no administrator"
 """Kinds of the key that makes the objects, and of the key that then names them."""
+
+
+@dataclass(frozen=True)
+class Browser:
+    address: str = "192.0.2.7"
+    agent: str = "a browser"
 
 
 @dataclass(frozen=True)
@@ -134,6 +142,15 @@ async def make_user(gate: Gate) -> str:
     return (await stub.CreateUser(request, metadata=[*gate.headers(OWNER).items()])).user.user_id
 
 
+async def make_session(gate: Gate) -> str:
+    """Return the id of a new session of the owner's key."""
+    service, secret = gate.gateway.service, gate.headers(OWNER)["authorization"].removeprefix("Bearer ")
+    sessions = UserSessions(service.store, SessionTimes())
+    found = await sessions.get(await sessions.open_of_key(secret, Browser()))
+    assert found is not None
+    return found.session_id
+
+
 async def receiver_name(gate: Gate) -> str:
     return "ops"
 
@@ -155,7 +172,9 @@ ORGANIZATION, PROJECT = (
     Owned(partial(make_account, kind=kind), status=403, reason="PERMISSION_DENIED")
     for kind in (pb.ACCOUNT_KIND_ORGANIZATION, pb.ACCOUNT_KIND_PROJECT)
 )
+SESSION = Owned(make_session)
 USER = Owned(make_user, status=403, reason="PERMISSION_DENIED")
+OTHER_USER = Owned(make_user)
 ALERT_RECEIVER = Owned(receiver_name, status=403, reason="PERMISSION_DENIED")
 CHANNEL = Owned(channel_name, status=403, reason="PERMISSION_DENIED")
 OBJECTS: Mapping[Shape, Owned] = {
@@ -181,6 +200,7 @@ OBJECTS: Mapping[Shape, Owned] = {
     Shape.OPEN_PROJECT: PROJECT,
     Shape.GET_USER: USER,
     Shape.UPDATE_USER: USER,
+    Shape.END_SESSION: SESSION,
     Shape.TEST_ALERT_RECEIVER: ALERT_RECEIVER,
     Shape.CHECK_CHANNEL: CHANNEL,
     Shape.UPDATE_CHANNEL: CHANNEL,
@@ -216,6 +236,8 @@ OBJECT_FIELDS: Mapping[str, Owned | str] = {
     "settings.organization_id": ORGANIZATION,
     "settings.project_id": PROJECT,
     "user_id": USER,
+    "ListSessions.user_id": OTHER_USER,
+    "session_id": SESSION,
     "settings.user_id": USER,
     "CountTokens.thread.previous_response_id": "a request with a thread is not counted",
 }

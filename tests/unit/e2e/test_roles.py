@@ -29,9 +29,11 @@ from umg_grpc.access.accounts import Accounts
 from umg_grpc.access.api_keys import ApiKeys, Key
 from umg_grpc.access.principals import WHOLE_GATEWAY, Membership, Role
 from umg_grpc.access.role_permissions import HOLDER_PERMISSIONS, ROLE_PERMISSIONS, permission_name, permission_of
+from umg_grpc.access.sessions import UserSessions
 from umg_grpc.access.users import SERVICE_ACCOUNT, Users
 from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.base.time_units import micros_of
+from umg_grpc.config.sign_on_section import Sessions as SessionTimes
 from umg_grpc.operations import ADMINISTRATIVE_SERVICES
 from umg_grpc.store.alert_tables import AlertRow
 from umg_grpc.store.usage_record_table import UsageRecords
@@ -63,6 +65,8 @@ class Target:
     project: str
     user: str
     task: str = "task"
+    session: str = "session"
+    """Session of the user."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,12 @@ class Case:
     colleague: str = ""
     foreign: str = ""
     """Outcomes for the objects of another project; "" for a method without an object."""
+
+
+@dataclass(frozen=True)
+class Browser:
+    address: str = "192.0.2.7"
+    agent: str = "a browser"
 
 
 MASK = FieldMask(paths=["tags"])
@@ -127,6 +137,9 @@ CASES = [
     Case("ListAlerts", lambda *_: pb.ListAlertsRequest(), "++-++-"),
     Case("TestAlertReceiver", lambda *_: pb.TestAlertReceiverRequest(receiver="ops"), "+-----"),
     Case("ListAuditEvents", lambda *_: pb.ListAuditEventsRequest(), "++-+--"),
+    Case("ListSessions", lambda *_: pb.ListSessionsRequest(), "++++++"),
+    Case("ListSessions of a user", lambda on, _: pb.ListSessionsRequest(user_id=on.user), "++0-00", foreign="+00000"),
+    Case("EndSession", lambda on, _: pb.EndSessionRequest(session_id=on.session), "++0-00", foreign="+00000"),
     Case("ListTasks", lambda *_: pb.ListTasksRequest(), "++++++"),
     Case("GetTask", lambda on, _: pb.GetTaskRequest(task_id=on.task), "++++0+", "++0+00", "+00000"),
     Case("RedeliverCallback", lambda on, _: pb.RedeliverCallbackRequest(task_id=on.task), "+++-0+", "++0-00", "+00000"),
@@ -171,9 +184,17 @@ class World:
     async def target(self, which: str, own: Key) -> Target:
         project = "other" if which == FOREIGN else "mine"
         key = own if which == OWN else (await self.key(project))[0]
-        return Target(
-            key.key_id, request_id(key), self.projects[project], self.users[f"person of {project}"], task_id(key)
-        )
+        user_id = self.users[f"person of {project}"]
+        session = await self.session_of(user_id)
+        return Target(key.key_id, request_id(key), self.projects[project], user_id, task_id(key), session)
+
+    async def session_of(self, user_id: str) -> str:
+        """Open a session of a user. Return its id."""
+        store = self.gateway.service.store
+        user, sessions = await Users(store).get(user_id), UserSessions(store, SessionTimes())
+        found = await sessions.get(await sessions.open_of_user(user, Browser()))
+        assert found is not None
+        return found.session_id
 
     async def call(self, face: str, request: Message, secret: str) -> tuple[str | int, Message | dict[str, Any]]:
         """Call a method. Return reason or status, and the response."""

@@ -56,6 +56,7 @@ SERVED = {
     *(f"umg.v1.AccountService.{name}Account" for name in ("Create", "Get", "Update")),
     *("umg.v1.AccountService.ListAccounts", "umg.v1.AccountService.SetAccountClosed"),
     *(f"umg.v1.UserService.{name}" for name in ("CreateUser", "GetUser", "GetCaller", "ListUsers", "UpdateUser")),
+    *("umg.v1.UserService.ListSessions", "umg.v1.UserService.EndSession"),
     "umg.v1.AuditService.ListAuditEvents",
     *(f"umg.v1.TaskService.{name}" for name in ("ListTasks", "GetTask", "RedeliverCallback")),
     "umg.v1.ModelService.ListModels",

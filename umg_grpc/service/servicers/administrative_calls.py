@@ -23,7 +23,14 @@ if TYPE_CHECKING:
     from umg_grpc.base.inprocess_channel import Context
     from umg_grpc.store import Store
 
-OBJECT_KINDS = {"Key": "key", "Account": "account", "User": "user", "Channel": "channel", "Callback": "task"}
+OBJECT_KINDS = {
+    "Key": "key",
+    "Account": "account",
+    "User": "user",
+    "Channel": "channel",
+    "Callback": "task",
+    "Session": "session",
+}
 """Noun in the name of a method -> kind of the object that its requests name."""
 
 RequestT = TypeVar("RequestT", bound=Message)

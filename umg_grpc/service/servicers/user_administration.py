@@ -13,6 +13,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.service.pipeline.call_state import current
 from umg_grpc.service.servicers.administrative_calls import AdministrativeCalls
 from umg_grpc.service.servicers.caller_permissions import ROLE_NAMES, ROLE_VALUES, caller_message
+from umg_grpc.service.servicers.session_administration import SessionActs
 from umg_grpc.service.servicers.timestamps import timestamp
 from umg_grpc.service.servicers.update_masks import check_mask
 from umg_grpc.v1 import pb
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from umg_grpc.access.access_control import Authority
     from umg_grpc.base.inprocess_channel import Context
+    from umg_grpc.config.sign_on_section import Sessions as SessionTimes
     from umg_grpc.store import Store
 
 PAGE_SIZE = 100
@@ -40,9 +42,10 @@ OF_PERSON = frozenset({"name", "email", "disabled"})
 class UserAdministration:
     """Methods of `umg.v1.UserService`. `check` raises UmgError for a request that breaks a rule of the schema."""
 
-    def __init__(self, store: Store, check: Callable[[Message], None]) -> None:
+    def __init__(self, store: Store, sessions: SessionTimes, check: Callable[[Message], None]) -> None:
+        """Create the methods. `sessions`: times after which sessions end."""
         self._calls = AdministrativeCalls("UserService", store, check)
-        self._acts = UserActs(store)
+        self._acts, self._sessions = UserActs(store), SessionActs(store, sessions)
 
     async def CreateUser(self, request: pb.CreateUserRequest, context: Context) -> pb.CreateUserResponse:
         return await self._calls.run(request, context, self._acts.create)
@@ -58,6 +61,12 @@ class UserAdministration:
 
     async def UpdateUser(self, request: pb.UpdateUserRequest, context: Context) -> pb.UpdateUserResponse:
         return await self._calls.run(request, context, self._acts.update)
+
+    async def ListSessions(self, request: pb.ListSessionsRequest, context: Context) -> pb.ListSessionsResponse:
+        return await self._calls.run(request, context, self._sessions.page)
+
+    async def EndSession(self, request: pb.EndSessionRequest, context: Context) -> pb.EndSessionResponse:
+        return await self._calls.run(request, context, self._sessions.end)
 
 
 class UserActs:

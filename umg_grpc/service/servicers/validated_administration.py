@@ -1,5 +1,6 @@
 """Servicers of the administrative services of `umg.v1`, whose requests are checked by the schema."""
 
+from umg_grpc.config.sign_on_section import Sessions as SessionTimes
 from umg_grpc.service.channels.channel_source import ChannelSource
 from umg_grpc.service.pipeline.schema_validation import check
 from umg_grpc.service.servicers.account_administration import AccountAdministration
@@ -31,8 +32,9 @@ class AccountServicer(AccountAdministration, rpc.AccountServiceServicer):
 class UserServicer(UserAdministration, rpc.UserServiceServicer):
     """Servicer of `umg.v1.UserService`: people and service accounts."""
 
-    def __init__(self, store: Store) -> None:
-        super().__init__(store, check)
+    def __init__(self, store: Store, sessions: SessionTimes) -> None:
+        """Create a servicer. `sessions`: times after which sessions end."""
+        super().__init__(store, sessions, check)
 
 
 class ChannelServicer(ChannelAdministration, rpc.ChannelServiceServicer):

@@ -123,6 +123,10 @@ const (
 	Permission_PERMISSION_TASKS_WRITE Permission = 15
 	// Reads the own roles and permissions; every caller has it.
 	Permission_PERMISSION_SELF_READ Permission = 30
+	// Reads sessions of people; every caller has it for its own.
+	Permission_PERMISSION_SESSIONS_READ Permission = 16
+	// Ends sessions of people; every caller has it for its own.
+	Permission_PERMISSION_SESSIONS_WRITE Permission = 17
 )
 
 // Enum value maps for Permission.
@@ -147,6 +151,8 @@ var (
 		14: "PERMISSION_TASKS_READ",
 		15: "PERMISSION_TASKS_WRITE",
 		30: "PERMISSION_SELF_READ",
+		16: "PERMISSION_SESSIONS_READ",
+		17: "PERMISSION_SESSIONS_WRITE",
 	}
 	Permission_value = map[string]int32{
 		"PERMISSION_UNSPECIFIED":    0,
@@ -168,6 +174,8 @@ var (
 		"PERMISSION_TASKS_READ":     14,
 		"PERMISSION_TASKS_WRITE":    15,
 		"PERMISSION_SELF_READ":      30,
+		"PERMISSION_SESSIONS_READ":  16,
+		"PERMISSION_SESSIONS_WRITE": 17,
 	}
 )
 
@@ -226,7 +234,7 @@ const file_umg_v1_options_proto_rawDesc = "" +
 	"\x13URL_USE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fURL_USE_FETCHED\x10\x01\x12\x15\n" +
 	"\x11URL_USE_FORWARDED\x10\x02\x12\x14\n" +
-	"\x10URL_USE_RETURNED\x10\x03*\xa6\x04\n" +
+	"\x10URL_USE_RETURNED\x10\x03*\xe3\x04\n" +
 	"\n" +
 	"Permission\x12\x1a\n" +
 	"\x16PERMISSION_UNSPECIFIED\x10\x00\x12\x18\n" +
@@ -248,7 +256,9 @@ const file_umg_v1_options_proto_rawDesc = "" +
 	"\x19PERMISSION_CHANNELS_WRITE\x10\x15\x12\x19\n" +
 	"\x15PERMISSION_TASKS_READ\x10\x0e\x12\x1a\n" +
 	"\x16PERMISSION_TASKS_WRITE\x10\x0f\x12\x18\n" +
-	"\x14PERMISSION_SELF_READ\x10\x1e:T\n" +
+	"\x14PERMISSION_SELF_READ\x10\x1e\x12\x1c\n" +
+	"\x18PERMISSION_SESSIONS_READ\x10\x10\x12\x1d\n" +
+	"\x19PERMISSION_SESSIONS_WRITE\x10\x11:T\n" +
 	"\n" +
 	"permission\x12\x1e.google.protobuf.MethodOptions\x18\xbb\x8e\x03 \x01(\x0e2\x12.umg.v1.PermissionR\n" +
 	"permissionBx\n" +

@@ -312,6 +312,124 @@ func (x *User) GetIssuerMemberships() []*Membership {
 	return nil
 }
 
+// Session that a sign-in opened, and that has not ended.
+type UserSession struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id of the session, opaque; safe to log. It is no credential.
+	SessionId string `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	// Id of the user that signed in. Empty for a key without a user.
+	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// Id of the key by which the session was opened; empty for a sign-in at an issuer.
+	KeyId string `protobuf:"bytes,3,opt,name=key_id,json=keyId,proto3" json:"key_id,omitempty"`
+	// Network address of the sign-in; behind a proxy that of the proxy.
+	Address string `protobuf:"bytes,4,opt,name=address,proto3" json:"address,omitempty"`
+	// Program of the sign-in, as it names itself (`user-agent`).
+	Agent string `protobuf:"bytes,5,opt,name=agent,proto3" json:"agent,omitempty"`
+	// When the sign-in was.
+	CreateTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	// When the session was last used, accurate to half a minute.
+	LastUseTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=last_use_time,json=lastUseTime,proto3" json:"last_use_time,omitempty"`
+	// When the session ends unless it is used before.
+	IdleExpireTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=idle_expire_time,json=idleExpireTime,proto3" json:"idle_expire_time,omitempty"`
+	// When the session ends, however it is used.
+	ExpireTime    *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UserSession) Reset() {
+	*x = UserSession{}
+	mi := &file_umg_v1_user_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UserSession) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UserSession) ProtoMessage() {}
+
+func (x *UserSession) ProtoReflect() protoreflect.Message {
+	mi := &file_umg_v1_user_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UserSession.ProtoReflect.Descriptor instead.
+func (*UserSession) Descriptor() ([]byte, []int) {
+	return file_umg_v1_user_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *UserSession) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *UserSession) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *UserSession) GetKeyId() string {
+	if x != nil {
+		return x.KeyId
+	}
+	return ""
+}
+
+func (x *UserSession) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *UserSession) GetAgent() string {
+	if x != nil {
+		return x.Agent
+	}
+	return ""
+}
+
+func (x *UserSession) GetCreateTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreateTime
+	}
+	return nil
+}
+
+func (x *UserSession) GetLastUseTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LastUseTime
+	}
+	return nil
+}
+
+func (x *UserSession) GetIdleExpireTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.IdleExpireTime
+	}
+	return nil
+}
+
+func (x *UserSession) GetExpireTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ExpireTime
+	}
+	return nil
+}
+
 // Name and roles of a user.
 type UserSettings struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -330,7 +448,7 @@ type UserSettings struct {
 
 func (x *UserSettings) Reset() {
 	*x = UserSettings{}
-	mi := &file_umg_v1_user_proto_msgTypes[1]
+	mi := &file_umg_v1_user_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -342,7 +460,7 @@ func (x *UserSettings) String() string {
 func (*UserSettings) ProtoMessage() {}
 
 func (x *UserSettings) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_user_proto_msgTypes[1]
+	mi := &file_umg_v1_user_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -355,7 +473,7 @@ func (x *UserSettings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserSettings.ProtoReflect.Descriptor instead.
 func (*UserSettings) Descriptor() ([]byte, []int) {
-	return file_umg_v1_user_proto_rawDescGZIP(), []int{1}
+	return file_umg_v1_user_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *UserSettings) GetName() string {
@@ -399,7 +517,7 @@ type Membership struct {
 
 func (x *Membership) Reset() {
 	*x = Membership{}
-	mi := &file_umg_v1_user_proto_msgTypes[2]
+	mi := &file_umg_v1_user_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -411,7 +529,7 @@ func (x *Membership) String() string {
 func (*Membership) ProtoMessage() {}
 
 func (x *Membership) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_user_proto_msgTypes[2]
+	mi := &file_umg_v1_user_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -424,7 +542,7 @@ func (x *Membership) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Membership.ProtoReflect.Descriptor instead.
 func (*Membership) Descriptor() ([]byte, []int) {
-	return file_umg_v1_user_proto_rawDescGZIP(), []int{2}
+	return file_umg_v1_user_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Membership) GetAccountId() string {
@@ -456,7 +574,7 @@ type CallerPermission struct {
 
 func (x *CallerPermission) Reset() {
 	*x = CallerPermission{}
-	mi := &file_umg_v1_user_proto_msgTypes[3]
+	mi := &file_umg_v1_user_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -468,7 +586,7 @@ func (x *CallerPermission) String() string {
 func (*CallerPermission) ProtoMessage() {}
 
 func (x *CallerPermission) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_user_proto_msgTypes[3]
+	mi := &file_umg_v1_user_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -481,7 +599,7 @@ func (x *CallerPermission) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallerPermission.ProtoReflect.Descriptor instead.
 func (*CallerPermission) Descriptor() ([]byte, []int) {
-	return file_umg_v1_user_proto_rawDescGZIP(), []int{3}
+	return file_umg_v1_user_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *CallerPermission) GetPermission() string {
@@ -519,7 +637,20 @@ const file_umg_v1_user_proto_rawDesc = "" +
 	"\vcreate_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x12E\n" +
 	"\x11last_sign_in_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x0elastSignInTime\x12A\n" +
-	"\x12issuer_memberships\x18\b \x03(\v2\x12.umg.v1.MembershipR\x11issuerMemberships\"\x8a\x01\n" +
+	"\x12issuer_memberships\x18\b \x03(\v2\x12.umg.v1.MembershipR\x11issuerMemberships\"\x8c\x03\n" +
+	"\vUserSession\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x17\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x15\n" +
+	"\x06key_id\x18\x03 \x01(\tR\x05keyId\x12\x18\n" +
+	"\aaddress\x18\x04 \x01(\tR\aaddress\x12\x14\n" +
+	"\x05agent\x18\x05 \x01(\tR\x05agent\x12;\n" +
+	"\vcreate_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"createTime\x12>\n" +
+	"\rlast_use_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\vlastUseTime\x12D\n" +
+	"\x10idle_expire_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x0eidleExpireTime\x12;\n" +
+	"\vexpire_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"expireTime\"\x8a\x01\n" +
 	"\fUserSettings\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05email\x18\x02 \x01(\tR\x05email\x124\n" +
@@ -569,31 +700,36 @@ func file_umg_v1_user_proto_rawDescGZIP() []byte {
 }
 
 var file_umg_v1_user_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_umg_v1_user_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_umg_v1_user_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_umg_v1_user_proto_goTypes = []any{
 	(UserKind)(0),                 // 0: umg.v1.UserKind
 	(UserRole)(0),                 // 1: umg.v1.UserRole
 	(PermissionExtent)(0),         // 2: umg.v1.PermissionExtent
 	(*User)(nil),                  // 3: umg.v1.User
-	(*UserSettings)(nil),          // 4: umg.v1.UserSettings
-	(*Membership)(nil),            // 5: umg.v1.Membership
-	(*CallerPermission)(nil),      // 6: umg.v1.CallerPermission
-	(*timestamppb.Timestamp)(nil), // 7: google.protobuf.Timestamp
+	(*UserSession)(nil),           // 4: umg.v1.UserSession
+	(*UserSettings)(nil),          // 5: umg.v1.UserSettings
+	(*Membership)(nil),            // 6: umg.v1.Membership
+	(*CallerPermission)(nil),      // 7: umg.v1.CallerPermission
+	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
 }
 var file_umg_v1_user_proto_depIdxs = []int32{
-	0, // 0: umg.v1.User.kind:type_name -> umg.v1.UserKind
-	4, // 1: umg.v1.User.settings:type_name -> umg.v1.UserSettings
-	7, // 2: umg.v1.User.create_time:type_name -> google.protobuf.Timestamp
-	7, // 3: umg.v1.User.last_sign_in_time:type_name -> google.protobuf.Timestamp
-	5, // 4: umg.v1.User.issuer_memberships:type_name -> umg.v1.Membership
-	5, // 5: umg.v1.UserSettings.memberships:type_name -> umg.v1.Membership
-	1, // 6: umg.v1.Membership.role:type_name -> umg.v1.UserRole
-	2, // 7: umg.v1.CallerPermission.extent:type_name -> umg.v1.PermissionExtent
-	8, // [8:8] is the sub-list for method output_type
-	8, // [8:8] is the sub-list for method input_type
-	8, // [8:8] is the sub-list for extension type_name
-	8, // [8:8] is the sub-list for extension extendee
-	0, // [0:8] is the sub-list for field type_name
+	0,  // 0: umg.v1.User.kind:type_name -> umg.v1.UserKind
+	5,  // 1: umg.v1.User.settings:type_name -> umg.v1.UserSettings
+	8,  // 2: umg.v1.User.create_time:type_name -> google.protobuf.Timestamp
+	8,  // 3: umg.v1.User.last_sign_in_time:type_name -> google.protobuf.Timestamp
+	6,  // 4: umg.v1.User.issuer_memberships:type_name -> umg.v1.Membership
+	8,  // 5: umg.v1.UserSession.create_time:type_name -> google.protobuf.Timestamp
+	8,  // 6: umg.v1.UserSession.last_use_time:type_name -> google.protobuf.Timestamp
+	8,  // 7: umg.v1.UserSession.idle_expire_time:type_name -> google.protobuf.Timestamp
+	8,  // 8: umg.v1.UserSession.expire_time:type_name -> google.protobuf.Timestamp
+	6,  // 9: umg.v1.UserSettings.memberships:type_name -> umg.v1.Membership
+	1,  // 10: umg.v1.Membership.role:type_name -> umg.v1.UserRole
+	2,  // 11: umg.v1.CallerPermission.extent:type_name -> umg.v1.PermissionExtent
+	12, // [12:12] is the sub-list for method output_type
+	12, // [12:12] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_umg_v1_user_proto_init() }
@@ -607,7 +743,7 @@ func file_umg_v1_user_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_umg_v1_user_proto_rawDesc), len(file_umg_v1_user_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   4,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -583,6 +583,209 @@ func (x *UpdateUserResponse) GetUser() *User {
 	return nil
 }
 
+// Request of `ListSessions`.
+type ListSessionsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id of the user, or its e-mail address or name if one user has it; empty for the caller. The sessions of a user
+	// include the ones that its keys opened.
+	UserId string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// Maximum number of sessions on a page, [1, 1000]; unset means 100.
+	PageSize *int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3,oneof" json:"page_size,omitempty"`
+	// A page token of an earlier response to the same request; empty requests the first page.
+	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListSessionsRequest) Reset() {
+	*x = ListSessionsRequest{}
+	mi := &file_umg_v1_user_service_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSessionsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSessionsRequest) ProtoMessage() {}
+
+func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_umg_v1_user_service_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSessionsRequest.ProtoReflect.Descriptor instead.
+func (*ListSessionsRequest) Descriptor() ([]byte, []int) {
+	return file_umg_v1_user_service_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ListSessionsRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *ListSessionsRequest) GetPageSize() int32 {
+	if x != nil && x.PageSize != nil {
+		return *x.PageSize
+	}
+	return 0
+}
+
+func (x *ListSessionsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// Response of `ListSessions`.
+type ListSessionsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The sessions of the page.
+	Sessions []*UserSession `protobuf:"bytes,1,rep,name=sessions,proto3" json:"sessions,omitempty"`
+	// Token of the next page; empty on the last page.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListSessionsResponse) Reset() {
+	*x = ListSessionsResponse{}
+	mi := &file_umg_v1_user_service_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSessionsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSessionsResponse) ProtoMessage() {}
+
+func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_umg_v1_user_service_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSessionsResponse.ProtoReflect.Descriptor instead.
+func (*ListSessionsResponse) Descriptor() ([]byte, []int) {
+	return file_umg_v1_user_service_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *ListSessionsResponse) GetSessions() []*UserSession {
+	if x != nil {
+		return x.Sessions
+	}
+	return nil
+}
+
+func (x *ListSessionsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+// Request of `EndSession`.
+type EndSessionRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. Id of the session.
+	SessionId     string `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndSessionRequest) Reset() {
+	*x = EndSessionRequest{}
+	mi := &file_umg_v1_user_service_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndSessionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndSessionRequest) ProtoMessage() {}
+
+func (x *EndSessionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_umg_v1_user_service_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndSessionRequest.ProtoReflect.Descriptor instead.
+func (*EndSessionRequest) Descriptor() ([]byte, []int) {
+	return file_umg_v1_user_service_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *EndSessionRequest) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+// Response of `EndSession`.
+type EndSessionResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndSessionResponse) Reset() {
+	*x = EndSessionResponse{}
+	mi := &file_umg_v1_user_service_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndSessionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndSessionResponse) ProtoMessage() {}
+
+func (x *EndSessionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_umg_v1_user_service_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndSessionResponse.ProtoReflect.Descriptor instead.
+func (*EndSessionResponse) Descriptor() ([]byte, []int) {
+	return file_umg_v1_user_service_proto_rawDescGZIP(), []int{13}
+}
+
 var File_umg_v1_user_service_proto protoreflect.FileDescriptor
 
 const file_umg_v1_user_service_proto_rawDesc = "" +
@@ -623,7 +826,21 @@ const file_umg_v1_user_service_proto_rawDesc = "" +
 	"\vupdate_mask\x18\x03 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
 	"updateMask\"6\n" +
 	"\x12UpdateUserResponse\x12 \n" +
-	"\x04user\x18\x01 \x01(\v2\f.umg.v1.UserR\x04user2\xf5\x02\n" +
+	"\x04user\x18\x01 \x01(\v2\f.umg.v1.UserR\x04user\"}\n" +
+	"\x13ListSessionsRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\x12 \n" +
+	"\tpage_size\x18\x02 \x01(\x05H\x00R\bpageSize\x88\x01\x01\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tR\tpageTokenB\f\n" +
+	"\n" +
+	"_page_size\"o\n" +
+	"\x14ListSessionsResponse\x12/\n" +
+	"\bsessions\x18\x01 \x03(\v2\x13.umg.v1.UserSessionR\bsessions\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"2\n" +
+	"\x11EndSessionRequest\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x01 \x01(\tR\tsessionId\"\x14\n" +
+	"\x12EndSessionResponse2\x91\x04\n" +
 	"\vUserService\x12I\n" +
 	"\n" +
 	"CreateUser\x12\x19.umg.v1.CreateUserRequest\x1a\x1a.umg.v1.CreateUserResponse\"\x04\xd8\xf3\x18\t\x12@\n" +
@@ -631,7 +848,10 @@ const file_umg_v1_user_service_proto_rawDesc = "" +
 	"\tGetCaller\x12\x18.umg.v1.GetCallerRequest\x1a\x19.umg.v1.GetCallerResponse\"\x04\xd8\xf3\x18\x1e\x12F\n" +
 	"\tListUsers\x12\x18.umg.v1.ListUsersRequest\x1a\x19.umg.v1.ListUsersResponse\"\x04\xd8\xf3\x18\b\x12I\n" +
 	"\n" +
-	"UpdateUser\x12\x19.umg.v1.UpdateUserRequest\x1a\x1a.umg.v1.UpdateUserResponse\"\x04\xd8\xf3\x18\tB|\n" +
+	"UpdateUser\x12\x19.umg.v1.UpdateUserRequest\x1a\x1a.umg.v1.UpdateUserResponse\"\x04\xd8\xf3\x18\t\x12O\n" +
+	"\fListSessions\x12\x1b.umg.v1.ListSessionsRequest\x1a\x1c.umg.v1.ListSessionsResponse\"\x04\xd8\xf3\x18\x10\x12I\n" +
+	"\n" +
+	"EndSession\x12\x19.umg.v1.EndSessionRequest\x1a\x1a.umg.v1.EndSessionResponse\"\x04\xd8\xf3\x18\x11B|\n" +
 	"\x06umg.v1B\x10UserServiceProtoP\x01Z'umg.example/clients/go/gen/umg/v1;umgv1\xa2\x02\x03UXX\xaa\x02\x06Umg.V1\xca\x02\x06Umg\\V1\xe2\x02\x12Umg\\V1\\GPBMetadata\xea\x02\aUmg::V1b\x06proto3"
 
 var (
@@ -646,7 +866,7 @@ func file_umg_v1_user_service_proto_rawDescGZIP() []byte {
 	return file_umg_v1_user_service_proto_rawDescData
 }
 
-var file_umg_v1_user_service_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_umg_v1_user_service_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_umg_v1_user_service_proto_goTypes = []any{
 	(*CreateUserRequest)(nil),     // 0: umg.v1.CreateUserRequest
 	(*CreateUserResponse)(nil),    // 1: umg.v1.CreateUserResponse
@@ -658,40 +878,50 @@ var file_umg_v1_user_service_proto_goTypes = []any{
 	(*ListUsersResponse)(nil),     // 7: umg.v1.ListUsersResponse
 	(*UpdateUserRequest)(nil),     // 8: umg.v1.UpdateUserRequest
 	(*UpdateUserResponse)(nil),    // 9: umg.v1.UpdateUserResponse
-	(UserKind)(0),                 // 10: umg.v1.UserKind
-	(*UserSettings)(nil),          // 11: umg.v1.UserSettings
-	(*User)(nil),                  // 12: umg.v1.User
-	(*Membership)(nil),            // 13: umg.v1.Membership
-	(*CallerPermission)(nil),      // 14: umg.v1.CallerPermission
-	(*fieldmaskpb.FieldMask)(nil), // 15: google.protobuf.FieldMask
+	(*ListSessionsRequest)(nil),   // 10: umg.v1.ListSessionsRequest
+	(*ListSessionsResponse)(nil),  // 11: umg.v1.ListSessionsResponse
+	(*EndSessionRequest)(nil),     // 12: umg.v1.EndSessionRequest
+	(*EndSessionResponse)(nil),    // 13: umg.v1.EndSessionResponse
+	(UserKind)(0),                 // 14: umg.v1.UserKind
+	(*UserSettings)(nil),          // 15: umg.v1.UserSettings
+	(*User)(nil),                  // 16: umg.v1.User
+	(*Membership)(nil),            // 17: umg.v1.Membership
+	(*CallerPermission)(nil),      // 18: umg.v1.CallerPermission
+	(*fieldmaskpb.FieldMask)(nil), // 19: google.protobuf.FieldMask
+	(*UserSession)(nil),           // 20: umg.v1.UserSession
 }
 var file_umg_v1_user_service_proto_depIdxs = []int32{
-	10, // 0: umg.v1.CreateUserRequest.kind:type_name -> umg.v1.UserKind
-	11, // 1: umg.v1.CreateUserRequest.settings:type_name -> umg.v1.UserSettings
-	12, // 2: umg.v1.CreateUserResponse.user:type_name -> umg.v1.User
-	12, // 3: umg.v1.GetUserResponse.user:type_name -> umg.v1.User
-	13, // 4: umg.v1.GetCallerResponse.memberships:type_name -> umg.v1.Membership
-	14, // 5: umg.v1.GetCallerResponse.permissions:type_name -> umg.v1.CallerPermission
-	10, // 6: umg.v1.ListUsersRequest.kind:type_name -> umg.v1.UserKind
-	12, // 7: umg.v1.ListUsersResponse.users:type_name -> umg.v1.User
-	11, // 8: umg.v1.UpdateUserRequest.settings:type_name -> umg.v1.UserSettings
-	15, // 9: umg.v1.UpdateUserRequest.update_mask:type_name -> google.protobuf.FieldMask
-	12, // 10: umg.v1.UpdateUserResponse.user:type_name -> umg.v1.User
-	0,  // 11: umg.v1.UserService.CreateUser:input_type -> umg.v1.CreateUserRequest
-	2,  // 12: umg.v1.UserService.GetUser:input_type -> umg.v1.GetUserRequest
-	4,  // 13: umg.v1.UserService.GetCaller:input_type -> umg.v1.GetCallerRequest
-	6,  // 14: umg.v1.UserService.ListUsers:input_type -> umg.v1.ListUsersRequest
-	8,  // 15: umg.v1.UserService.UpdateUser:input_type -> umg.v1.UpdateUserRequest
-	1,  // 16: umg.v1.UserService.CreateUser:output_type -> umg.v1.CreateUserResponse
-	3,  // 17: umg.v1.UserService.GetUser:output_type -> umg.v1.GetUserResponse
-	5,  // 18: umg.v1.UserService.GetCaller:output_type -> umg.v1.GetCallerResponse
-	7,  // 19: umg.v1.UserService.ListUsers:output_type -> umg.v1.ListUsersResponse
-	9,  // 20: umg.v1.UserService.UpdateUser:output_type -> umg.v1.UpdateUserResponse
-	16, // [16:21] is the sub-list for method output_type
-	11, // [11:16] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	14, // 0: umg.v1.CreateUserRequest.kind:type_name -> umg.v1.UserKind
+	15, // 1: umg.v1.CreateUserRequest.settings:type_name -> umg.v1.UserSettings
+	16, // 2: umg.v1.CreateUserResponse.user:type_name -> umg.v1.User
+	16, // 3: umg.v1.GetUserResponse.user:type_name -> umg.v1.User
+	17, // 4: umg.v1.GetCallerResponse.memberships:type_name -> umg.v1.Membership
+	18, // 5: umg.v1.GetCallerResponse.permissions:type_name -> umg.v1.CallerPermission
+	14, // 6: umg.v1.ListUsersRequest.kind:type_name -> umg.v1.UserKind
+	16, // 7: umg.v1.ListUsersResponse.users:type_name -> umg.v1.User
+	15, // 8: umg.v1.UpdateUserRequest.settings:type_name -> umg.v1.UserSettings
+	19, // 9: umg.v1.UpdateUserRequest.update_mask:type_name -> google.protobuf.FieldMask
+	16, // 10: umg.v1.UpdateUserResponse.user:type_name -> umg.v1.User
+	20, // 11: umg.v1.ListSessionsResponse.sessions:type_name -> umg.v1.UserSession
+	0,  // 12: umg.v1.UserService.CreateUser:input_type -> umg.v1.CreateUserRequest
+	2,  // 13: umg.v1.UserService.GetUser:input_type -> umg.v1.GetUserRequest
+	4,  // 14: umg.v1.UserService.GetCaller:input_type -> umg.v1.GetCallerRequest
+	6,  // 15: umg.v1.UserService.ListUsers:input_type -> umg.v1.ListUsersRequest
+	8,  // 16: umg.v1.UserService.UpdateUser:input_type -> umg.v1.UpdateUserRequest
+	10, // 17: umg.v1.UserService.ListSessions:input_type -> umg.v1.ListSessionsRequest
+	12, // 18: umg.v1.UserService.EndSession:input_type -> umg.v1.EndSessionRequest
+	1,  // 19: umg.v1.UserService.CreateUser:output_type -> umg.v1.CreateUserResponse
+	3,  // 20: umg.v1.UserService.GetUser:output_type -> umg.v1.GetUserResponse
+	5,  // 21: umg.v1.UserService.GetCaller:output_type -> umg.v1.GetCallerResponse
+	7,  // 22: umg.v1.UserService.ListUsers:output_type -> umg.v1.ListUsersResponse
+	9,  // 23: umg.v1.UserService.UpdateUser:output_type -> umg.v1.UpdateUserResponse
+	11, // 24: umg.v1.UserService.ListSessions:output_type -> umg.v1.ListSessionsResponse
+	13, // 25: umg.v1.UserService.EndSession:output_type -> umg.v1.EndSessionResponse
+	19, // [19:26] is the sub-list for method output_type
+	12, // [12:19] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_umg_v1_user_service_proto_init() }
@@ -702,13 +932,14 @@ func file_umg_v1_user_service_proto_init() {
 	file_umg_v1_options_proto_init()
 	file_umg_v1_user_proto_init()
 	file_umg_v1_user_service_proto_msgTypes[6].OneofWrappers = []any{}
+	file_umg_v1_user_service_proto_msgTypes[10].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_umg_v1_user_service_proto_rawDesc), len(file_umg_v1_user_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   10,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -19,11 +19,13 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	UserService_CreateUser_FullMethodName = "/umg.v1.UserService/CreateUser"
-	UserService_GetUser_FullMethodName    = "/umg.v1.UserService/GetUser"
-	UserService_GetCaller_FullMethodName  = "/umg.v1.UserService/GetCaller"
-	UserService_ListUsers_FullMethodName  = "/umg.v1.UserService/ListUsers"
-	UserService_UpdateUser_FullMethodName = "/umg.v1.UserService/UpdateUser"
+	UserService_CreateUser_FullMethodName   = "/umg.v1.UserService/CreateUser"
+	UserService_GetUser_FullMethodName      = "/umg.v1.UserService/GetUser"
+	UserService_GetCaller_FullMethodName    = "/umg.v1.UserService/GetCaller"
+	UserService_ListUsers_FullMethodName    = "/umg.v1.UserService/ListUsers"
+	UserService_UpdateUser_FullMethodName   = "/umg.v1.UserService/UpdateUser"
+	UserService_ListSessions_FullMethodName = "/umg.v1.UserService/ListSessions"
+	UserService_EndSession_FullMethodName   = "/umg.v1.UserService/EndSession"
 )
 
 // UserServiceClient is the client API for UserService service.
@@ -48,6 +50,12 @@ type UserServiceClient interface {
 	// names an unknown path, and on malformed settings; NOT_FOUND on an unknown id or account, ALREADY_EXISTS when another
 	// user has the e-mail address, FAILED_PRECONDITION when the gateway would have no owner left.
 	UpdateUser(ctx context.Context, in *UpdateUserRequest, opts ...grpc.CallOption) (*UpdateUserResponse, error)
+	// Lists the sessions of the caller, or of a user that the caller may change, newest first. Own sessions need no role.
+	// Fails with INVALID_ARGUMENT on a page size outside its range or an unknown page token.
+	ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error)
+	// Ends a session of the caller, or of a user that the caller may change: its next request is refused on every node.
+	// Fails with NOT_FOUND on an unknown id, and on a session that has ended.
+	EndSession(ctx context.Context, in *EndSessionRequest, opts ...grpc.CallOption) (*EndSessionResponse, error)
 }
 
 type userServiceClient struct {
@@ -108,6 +116,26 @@ func (c *userServiceClient) UpdateUser(ctx context.Context, in *UpdateUserReques
 	return out, nil
 }
 
+func (c *userServiceClient) ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListSessionsResponse)
+	err := c.cc.Invoke(ctx, UserService_ListSessions_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *userServiceClient) EndSession(ctx context.Context, in *EndSessionRequest, opts ...grpc.CallOption) (*EndSessionResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EndSessionResponse)
+	err := c.cc.Invoke(ctx, UserService_EndSession_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // UserServiceServer is the server API for UserService service.
 // All implementations must embed UnimplementedUserServiceServer
 // for forward compatibility.
@@ -130,6 +158,12 @@ type UserServiceServer interface {
 	// names an unknown path, and on malformed settings; NOT_FOUND on an unknown id or account, ALREADY_EXISTS when another
 	// user has the e-mail address, FAILED_PRECONDITION when the gateway would have no owner left.
 	UpdateUser(context.Context, *UpdateUserRequest) (*UpdateUserResponse, error)
+	// Lists the sessions of the caller, or of a user that the caller may change, newest first. Own sessions need no role.
+	// Fails with INVALID_ARGUMENT on a page size outside its range or an unknown page token.
+	ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error)
+	// Ends a session of the caller, or of a user that the caller may change: its next request is refused on every node.
+	// Fails with NOT_FOUND on an unknown id, and on a session that has ended.
+	EndSession(context.Context, *EndSessionRequest) (*EndSessionResponse, error)
 	mustEmbedUnimplementedUserServiceServer()
 }
 
@@ -154,6 +188,12 @@ func (UnimplementedUserServiceServer) ListUsers(context.Context, *ListUsersReque
 }
 func (UnimplementedUserServiceServer) UpdateUser(context.Context, *UpdateUserRequest) (*UpdateUserResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method UpdateUser not implemented")
+}
+func (UnimplementedUserServiceServer) ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListSessions not implemented")
+}
+func (UnimplementedUserServiceServer) EndSession(context.Context, *EndSessionRequest) (*EndSessionResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method EndSession not implemented")
 }
 func (UnimplementedUserServiceServer) mustEmbedUnimplementedUserServiceServer() {}
 func (UnimplementedUserServiceServer) testEmbeddedByValue()                     {}
@@ -266,6 +306,42 @@ func _UserService_UpdateUser_Handler(srv interface{}, ctx context.Context, dec f
 	return interceptor(ctx, in, info, handler)
 }
 
+func _UserService_ListSessions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListSessionsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(UserServiceServer).ListSessions(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: UserService_ListSessions_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(UserServiceServer).ListSessions(ctx, req.(*ListSessionsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _UserService_EndSession_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EndSessionRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(UserServiceServer).EndSession(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: UserService_EndSession_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(UserServiceServer).EndSession(ctx, req.(*EndSessionRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // UserService_ServiceDesc is the grpc.ServiceDesc for UserService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -292,6 +368,14 @@ var UserService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "UpdateUser",
 			Handler:    _UserService_UpdateUser_Handler,
+		},
+		{
+			MethodName: "ListSessions",
+			Handler:    _UserService_ListSessions_Handler,
+		},
+		{
+			MethodName: "EndSession",
+			Handler:    _UserService_EndSession_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},
