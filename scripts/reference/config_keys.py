@@ -19,11 +19,10 @@ from umg_grpc.config import (
     channel_quirks,
     channel_section,
     file_schema,
-    guard_section,
     model_settings,
     parse,
 )
-from umg_grpc.config.alert_settings import AlertRules, AlertSettings
+from umg_grpc.config.alert_settings import AlertSettings
 from umg_grpc.config.config_values import (
     BlobStorage,
     Channel,
@@ -36,7 +35,16 @@ from umg_grpc.config.config_values import (
     UsageRetention,
     VideoTaskConfig,
 )
-from umg_grpc.config.file_sections import ConfigEntry, Fallbacks
+from umg_grpc.config.file_sections import ConfigEntry
+from umg_grpc.config.section_types import (
+    OPEN_ELEMENTS,
+    SIZE_ENDINGS,
+    bare_type,
+    is_mapping,
+    mappings_in,
+    measure_text,
+    member_types,
+)
 from umg_grpc.knowledge.model_quirk_definitions import Quirks
 
 VALUES: Mapping[type[ConfigEntry], type] = {
@@ -56,19 +64,8 @@ VALUES: Mapping[type[ConfigEntry], type] = {
     model_settings._SettingsEntry: ModelInfo,
 }
 """Class of the value that is made from an entry of the file; its docstrings describe the keys that have none."""
-ELEMENTS: Mapping[tuple[type[ConfigEntry], str], tuple[type[ConfigEntry], ...]] = {
-    (file_schema._File, "channels"): (channel_section._ChannelEntry,),
-    (file_schema._File, "models"): (model_settings._SettingsEntry,),
-    (file_schema._File, "fallbacks"): (Fallbacks,),
-    (file_schema._File, "guards"): (*guard_section.GUARD_KINDS.values(),),
-    (alert_section.AlertsEntry, "receivers"): (*alert_section.RECEIVER_KINDS.values(),),
-    (alert_section.AlertsEntry, "rules"): (AlertRules,),
-}
-"""Entries that a list or a mapping contains whose declared type is open."""
 SHORTEST = "channels: [{name: main, protocols: [sandbox], models: [famO-5]}]"
 SCALARS = {str: "text", int: "whole number", float: "number", bool: "`true` or `false`", object: "any value"}
-SIZES = ("bytes", "limit")
-"""Last words of the keys whose text is a size; all other text that is read as a number is a duration."""
 
 
 @dataclass(frozen=True)
@@ -119,11 +116,11 @@ def _sections(entry: type[ConfigEntry], path: str, description: str, defaults: o
             path,
             field.encode_name,
             ("mapping" if hints[field.name] is object else "mappings")
-            if (entry, field.name) in ELEMENTS
+            if (entry, field.name) in OPEN_ELEMENTS
             else _value(hints[field.name], getattr(defaults, field.name, None), field.name),
             _default(field, getattr(defaults, field.name, None)),
             described.get(field.name)
-            or " ".join({_docstring(below): None for below, _ in _entries(entry, field.name, hints[field.name])}),
+            or " ".join({_docstring(below): None for below, _ in mappings_in(entry, field.name, hints[field.name])}),
         )
         for field in fields
     }
@@ -132,7 +129,7 @@ def _sections(entry: type[ConfigEntry], path: str, description: str, defaults: o
     kind = [Key(path, tag_field(entry), code(tag), "required", "Selects this kind.")] if tag else []
     yield Section(path, description, (*kind, *made.values()))
     for field in fields:
-        for below, place in _entries(entry, field.name, hints[field.name]):
+        for below, place in mappings_in(entry, field.name, hints[field.name]):
             own = _docstring(below) or made[field.name].description
             name = below.__struct_config__.tag
             child = f"{made[field.name].path}{place}" + (f": {{{tag_field(below)}: {name}}}" if name else "")
@@ -168,43 +165,11 @@ def _descriptions(entry: type[ConfigEntry]) -> dict[str, str]:
     return {name: _for_readers(text) for name, text in found.items()}
 
 
-def _entries(parent: type[ConfigEntry], name: str, hint: object) -> Iterator[tuple[type[ConfigEntry], str]]:
-    """Yield the structs of the mappings in a key's value, each with the step of the path that leads to it."""
-    if elements := ELEMENTS.get((parent, name)):
-        step = {list: "[]", dict: ".ID"}.get(get_origin(_bare(hint)), "")
-        yield from ((element, step) for element in elements)
-        return
-    for kind in _kinds(hint):
-        if isinstance(kind, type) and issubclass(kind, ConfigEntry):
-            yield kind, ""
-        elif get_origin(kind) in (list, tuple):
-            yield from ((each, "[]") for each in _kinds(get_args(kind)[0]) if _is_entry(each))
-
-
-def _is_entry(kind: object) -> bool:
-    return isinstance(kind, type) and issubclass(kind, ConfigEntry)
-
-
-def _bare(hint: object) -> Any:  # noqa: ANN401  any type
-    return get_args(hint)[0] if get_origin(hint) is Annotated else hint
-
-
-def _kinds(hint: object) -> list[Any]:
-    bare = _bare(hint)
-    if get_origin(bare) in (Union, UnionType):
-        return [kind for member in get_args(bare) if member is not NoneType for kind in _kinds_or_annotated(member)]
-    return [bare]
-
-
-def _kinds_or_annotated(member: object) -> list[Any]:
-    return [member] if get_origin(member) is Annotated else _kinds(member)
-
-
 def _value(hint: object, default: object, name: str) -> str:
     """Return the description of a key's values: their kind and range."""
     if hint == str | None or hint is str:
         if isinstance(default, int | float):
-            return "size, e.g. `64MiB`" if name.rpartition("_")[2] in SIZES else "duration, e.g. `12h`"
+            return "size, e.g. `64MiB`" if name.rpartition("_")[2] in SIZE_ENDINGS else "duration, e.g. `12h`"
         return "text"
     described = [text for kind in _written(hint) if (text := _kind(kind))]
     return " or ".join(dict.fromkeys(described))
@@ -217,7 +182,7 @@ def _written(hint: object) -> list[Any]:
 
 def _kind(hint: Any) -> str:  # noqa: ANN401  any type
     ranges = [meta for meta in get_args(hint)[1:] if isinstance(meta, msgspec.Meta)] if _is_annotated(hint) else []
-    bare = _bare(hint)
+    bare = bare_type(hint)
     origin = get_origin(bare)
     if origin is Literal:
         return ", ".join(code(value) for value in get_args(bare))
@@ -227,7 +192,7 @@ def _kind(hint: Any) -> str:  # noqa: ANN401  any type
         return f"list of {_kind(get_args(bare)[0])}"
     if origin is dict:
         return f"mapping of names to {_kind(get_args(bare)[1])}"
-    if _is_entry(bare):
+    if is_mapping(bare):
         return "mapping"
     return " ".join([SCALARS[bare], *(text for meta in ranges if (text := _range(meta)))])
 
@@ -257,21 +222,11 @@ def _default(field: msgspec.structs.FieldInfo, effective: object) -> str:
         case bool():
             return code(str(default).lower())
         case int() | float():
-            return code(_measure(field.name, int(default)) if str in _kinds(field.type) else f"{default:g}")
+            return code(measure_text(field.name, int(default)) if str in member_types(field.type) else f"{default:g}")
         case str() if default:
             return code(default)
         case _:  # empty values, None and nested entries
             return ""
-
-
-def _measure(name: str, value: int) -> str:
-    """Return a number of bytes or seconds as the file has it, e.g. `64MiB` or `30d`."""
-    units = (
-        (("GiB", 1024**3), ("MiB", 1024**2), ("KiB", 1024))
-        if name.rpartition("_")[2] in SIZES
-        else (("d", 86400), ("h", 3600), ("m", 60))
-    )
-    return next((f"{value // size}{unit}" for unit, size in units if value % size == 0), str(value))
 
 
 HEAD = """# Keys of the config

@@ -129,6 +129,10 @@ class _ChannelEntry(ConfigEntry, frozen=True):
     price_region: str | None = None
 
 
+CHANNEL_TYPE: type[ConfigEntry] = _ChannelEntry
+"""Type of an entry of `channels`."""
+
+
 def channels(document: YamlDocument, values: Value, directory: PurePath) -> Iterator[Channel]:
     """Yield the valid channels of the section `channels`, and report problems. Paths are relative to `directory`."""
     names: set[str] = set()

@@ -39,6 +39,8 @@ def changes(started: Config, current: Config, new: Config) -> Changes:
 def _changed(old: Config, new: Config) -> list[str]:
     found = list[str]()
     for field in fields(Config):
+        if not field.compare:
+            continue
         before, after = getattr(old, field.name), getattr(new, field.name)
         if before == after:
             continue

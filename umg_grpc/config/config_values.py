@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from umg_grpc.base.egress_rules import EgressRules
 from umg_grpc.base.proxy_rules import NO_PROXIES, ProxyRules
@@ -312,11 +312,20 @@ class Storage:
     sessions: Sessions = field(default_factory=Sessions)
 
 
+class WrittenConfig(NamedTuple):
+    """Text from which a config was read."""
+
+    text: str = ""
+    filename: str = ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Config:
     """Complete config of the gateway, as parsed from its file or built in."""
 
     channels: tuple[Channel, ...]
+    written: WrittenConfig = field(default=WrittenConfig(), repr=False, compare=False)
+    """Text of the file, for the list of settings in force."""
     models: Mapping[str, ModelInfo] = field(default_factory=lambda: MappingProxyType({}))
     """Properties of models by public id; only ids that a channel serves."""
     aliases: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))

@@ -24,6 +24,7 @@ from umg_grpc.config.config_values import (
     Storage,
     UsageRetention,
     VideoTaskConfig,
+    WrittenConfig,
 )
 from umg_grpc.config.file_sections import (
     Breaker,
@@ -134,6 +135,10 @@ class _File(ConfigEntry, frozen=True):
     alerts: AlertsEntry = AlertsEntry()
 
 
+FILE_TYPE: type[ConfigEntry] = _File
+"""Type of the whole file."""
+
+
 def built_in() -> Config:
     """Return the config that is used without a file: the local models and the simulated provider."""
     return parse(BUILT_IN, "built-in config", {})
@@ -147,7 +152,7 @@ def parse(text: str, filename: str, environment: Mapping[str, str]) -> Config:
     config = _config(document, PurePath(filename).parent)
     if config is None or document.problems:
         raise ConfigError(document.problems)
-    return config
+    return replace(config, written=WrittenConfig(text, filename))
 
 
 def parse_storage(text: str, filename: str, environment: Mapping[str, str]) -> Storage:

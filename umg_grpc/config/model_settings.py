@@ -100,6 +100,10 @@ class _SettingsEntry(ConfigEntry, frozen=True):
     limits: ModelLimits | None = None
 
 
+MODEL_TYPE: type[ConfigEntry] = _SettingsEntry
+"""Type of an entry of `models`."""
+
+
 def models(document: YamlDocument, values: Value, served: ModelIndex | None) -> Iterator[tuple[str, ModelInfo]]:
     """Yield each model id in the section `models` with its properties. Report problems. `served`: index of the
     channels' models, None if a channel is unreadable.

@@ -91,7 +91,7 @@ class YamlDocument:
         """Record a problem of the value at `path`, or of a missing value. `expected`: description of a valid value.
         Only the first problem of a value is kept, since others mostly follow from it.
         """
-        problem = Problem(self._filename, self._line(path), _format_path(path), expected, path)
+        problem = Problem(self._filename, self.line(path), path_text(path), expected, path)
         if problem.path not in self._reported or not problem.path:
             self._reported.add(problem.path)
             self.problems.append(problem)
@@ -108,7 +108,8 @@ class YamlDocument:
         """Return the value of an environment variable; None if it is not set."""
         return self.environment.get(name)
 
-    def _line(self, path: Path) -> int:
+    def line(self, path: Path) -> int:
+        """Return the line of the value at a path, or of the nearest one above it that the file has."""
         while path and path not in self._lines:
             path = path[:-1]
         return self._lines.get(path, 1)
@@ -119,7 +120,7 @@ class YamlDocument:
         self._values += 1
         if self._values > MAX_VALUES:
             expected = f"expected at most {MAX_VALUES:,} values; an alias counts with all values that it repeats"
-            raise ConfigError([Problem(self._filename, self._line(path), _format_path(path), expected)])
+            raise ConfigError([Problem(self._filename, self.line(path), path_text(path), expected)])
         if any(node is outer for outer in ancestors):
             self.problem(path, "expected a value that does not contain itself")
             return None
@@ -186,5 +187,6 @@ def _hint(lines: list[str], number: int) -> str:
     return next((f"; {hint}" for pattern, hint in LINE_HINTS if pattern.search(line)), "")
 
 
-def _format_path(path: Path) -> str:
+def path_text(path: Path) -> str:
+    """Return a path as text, for example `channels[0].name`."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
