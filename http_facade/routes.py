@@ -76,6 +76,7 @@ class Shape(Enum):
     LIST_TASKS = auto()
     GET_TASK = auto()
     REDELIVER_CALLBACK = auto()
+    GET_CONFIG = auto()
     GET_FILE = auto()
     CALL_METHOD = auto()  # takes a message of the schema by the Connect protocol, answers with one or a stream
     ALIVE = auto()
@@ -310,6 +311,7 @@ ROUTE_TABLE = (
             ("GET", "tasks", Shape.LIST_TASKS),
             ("GET", "tasks/{task_id}", Shape.GET_TASK),
             ("POST", "tasks/{task_id}/redeliver", Shape.REDELIVER_CALLBACK),
+            ("GET", "config", Shape.GET_CONFIG),
         )
     ),
     *METHOD_ROUTES,

@@ -26,6 +26,7 @@ STUBS = {
     "AlertService": "alerts",
     "AuditService": "audit",
     "ChannelService": "channels",
+    "ConfigService": "config",
     "EmbeddingService": "embeddings",
     "FileService": "files",
     "GenerationService": "generation",

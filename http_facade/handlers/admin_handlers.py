@@ -31,6 +31,7 @@ class AdminHandlers:
             "UserService": rpc.UserServiceStub(channel),
             "AuditService": rpc.AuditServiceStub(channel),
             "TaskService": rpc.TaskServiceStub(channel),
+            "ConfigService": rpc.ConfigServiceStub(channel),
         }
         self._bodies = BodyReader(face, (), channel, settings)
 

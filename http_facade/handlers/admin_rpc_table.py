@@ -94,6 +94,7 @@ ADMIN_METHODS: Mapping[Shape, AdminMethod] = MappingProxyType(
         Shape.LIST_AUDIT_EVENTS: AdminMethod("ListAuditEvents", pb.ListAuditEventsRequest, None, "AuditService"),
         Shape.LIST_TASKS: AdminMethod("ListTasks", pb.ListTasksRequest, None, "TaskService"),
         Shape.GET_TASK: AdminMethod("GetTask", pb.GetTaskRequest, None, "TaskService"),
+        Shape.GET_CONFIG: AdminMethod("GetConfig", pb.GetConfigRequest, None, "ConfigService"),
         Shape.REDELIVER_CALLBACK: AdminMethod("RedeliverCallback", pb.RedeliverCallbackRequest, None, "TaskService"),
     }
 )

@@ -71,6 +71,7 @@ _ADMIN_SUMMARIES = {
     Shape.LIST_AUDIT_EVENTS: "List the audit log",
     Shape.LIST_TASKS: "List the video tasks of all keys",
     Shape.GET_TASK: "Get a video task with its notifications",
+    Shape.GET_CONFIG: "Get the config in force, with the source of each value",
     Shape.REDELIVER_CALLBACK: "Deliver the notifications of a video task again",
 }
 DESCRIBED_OPERATIONS: Mapping[Shape, OperationDescription] = MappingProxyType(

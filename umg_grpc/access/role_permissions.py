@@ -42,6 +42,7 @@ _READS: Mapping[Permission, Extent] = {
     pb.PERMISSION_AUDIT_READ: Extent.ALL,
     pb.PERMISSION_ALERTS_READ: Extent.ALL,
     pb.PERMISSION_TASKS_READ: Extent.ALL,
+    pb.PERMISSION_CONFIG_READ: Extent.ALL,
     **_OWN_SESSIONS,
 }
 _EVERYTHING = dict.fromkeys(pb.Permission.values(), Extent.ALL)

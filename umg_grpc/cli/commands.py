@@ -17,6 +17,7 @@ from umg_grpc.cli import (
     account_commands,
     alert_commands,
     channel_commands,
+    config_commands,
     conformance_commands,
     image_commands,
     import_commands,
@@ -48,6 +49,7 @@ app.command(rich_help_panel=Heading.MODELS)(provider_commands.providers)
 app.add_typer(price_commands.app, name="prices", rich_help_panel=Heading.MODELS)
 app.add_typer(channel_commands.app, name="channels", rich_help_panel=Heading.MODELS)
 app.add_typer(alert_commands.app, name="alerts", rich_help_panel=Heading.MODELS)
+app.add_typer(config_commands.app, name="config", rich_help_panel=Heading.MODELS)
 app.add_typer(import_commands.app, name="import", rich_help_panel=Heading.START)
 app.command(rich_help_panel=Heading.KEYS)(usage_commands.usage)
 app.command(rich_help_panel=Heading.KEYS)(usage_commands.summary)

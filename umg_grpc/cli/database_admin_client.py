@@ -56,6 +56,7 @@ class LocalAdmin:
                     "umg.v1.AccountService": partial(AccountAdministration, store, check_change),
                     "umg.v1.UserService": partial(UserAdministration, store, storage.sessions, check_change),
                     "umg.v1.AuditService": partial(AuditReport, store, check_change),
+                    "umg.v1.ConfigService": partial(_config_service, store, target),
                     "umg.v1.TaskService": partial(TaskAdministration, store, CallbackRedelivery(store), check_change),
                 }
             )
@@ -90,6 +91,16 @@ def _channel_service(store: Store, target: AdminTarget, stack: AsyncExitStack) -
     from umg_grpc.service.servicers.channel_administration import ChannelAdministration
 
     return ChannelAdministration(store, ConfigChannels(store, target, stack), check_change)
+
+
+def _config_service(store: Store, target: AdminTarget) -> object:
+    """Return the service of the config, which is read as a start of the gateway would read it."""
+    from umg_grpc.process.config_loading import load
+    from umg_grpc.process.config_state import ConfigState
+    from umg_grpc.service.servicers.config_report import ConfigReport
+
+    config = load(target.config, target.data)
+    return ConfigReport(store, ConfigState(config, os.environ, store.clock.now), check_change)
 
 
 def operator_name() -> str:

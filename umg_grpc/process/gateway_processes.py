@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
+from pathlib import Path
 
 import msgspec
 import structlog
@@ -223,9 +224,17 @@ def _make_reload(
         return None
     turn = asyncio.Lock()
 
+    def read_config() -> Config:
+        return served_part(read(options.config, os.environ, options.data), local=local is not None)
+
+    state = service.config_state
+    state.flags, state.read = options.flags, read_config
+    if isinstance(options.config, Path):
+        state.read_text = partial(options.config.read_text, encoding="utf-8")
+
     def prepare() -> tuple[Config, PreparedConfig]:
         with _no_collections():
-            config = served_part(read(options.config, os.environ, options.data), local=local is not None)
+            config = read_config()
             service.check(config)
             return config, service.prepare(config)
 
@@ -243,6 +252,7 @@ def _make_reload(
             await asyncio.to_thread(service.unpriced.log)
         except (ConfigError, OSError, UmgError, UnicodeDecodeError) as error:
             service.metrics.reloaded(success=False)
+            state.failed(error)
             logger.error("the config was not reloaded; the old one stays", process=process, problem=str(error))
             return Outcome(process, str(error)[:MAX_PROBLEM_CHARACTERS])
         service.metrics.reloaded(success=True)

@@ -32,6 +32,17 @@ class Options:
     replace_bootstrap_key: bool = False
 
     @property
+    def flags(self) -> dict[str, str]:
+        """Flags of the command line that apply to the process, with their values, also defaults."""
+        return {
+            **({} if self.config is None else {"--config": str(self.config)}),
+            "--http": str(self.http),
+            "--grpc": str(self.grpc),
+            "--data": str(self.data),
+            "--faces": ",".join(self.faces),
+        }
+
+    @property
     def exposed(self) -> tuple[Address, ...]:
         """HTTP and gRPC addresses to which other machines can connect."""
         bound = ((HTTP_FACE, self.http), (GRPC_FACE, self.grpc))

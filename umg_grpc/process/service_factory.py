@@ -1,6 +1,7 @@
 """Construction of the gateway's gRPC services and all their objects from the config, and their lifetime."""
 
 import asyncio
+import os
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -30,6 +31,7 @@ from umg_grpc.process.component_factory import (
     people_sign_on,
     started,
 )
+from umg_grpc.process.config_state import ConfigState
 from umg_grpc.process.guard_factory import GuardFactory
 from umg_grpc.process.service_gauges import watch_channels, watch_stores
 from umg_grpc.routing import Router
@@ -57,6 +59,7 @@ from umg_grpc.service.pipeline.call_log import CallLog
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.pipeline.early_response_headers import SlowStarts
 from umg_grpc.service.pipeline.refused_call_records import record_http_refusal
+from umg_grpc.service.pipeline.schema_validation import check
 from umg_grpc.service.resilience.channel_protection import Resilience
 from umg_grpc.service.resilience.learned_quirk_sharing import LearnedQuirkTable
 from umg_grpc.service.resilience.learned_quirks import LearnedQuirks
@@ -75,6 +78,7 @@ from umg_grpc.service.servicers.validated_administration import (
     ChannelServicer,
     UserServicer,
 )
+from umg_grpc.service.servicers.validated_config import ConfigServicer
 from umg_grpc.service.servicers.validated_tasks import TaskServicer
 from umg_grpc.service.servicers.videos import VideoServicer
 from umg_grpc.service.sign_on.people_sign_on import PeopleSignOn
@@ -139,6 +143,7 @@ class Service:
         self._call_log = CallLog(self.metrics, process.usage, process.telemetry, process.key_uses)
         self._slow_starts = SlowStarts(config.stream_headers_after)
         self.interceptor = CallInterceptor(self._call_log, authenticator, process.load_shedder, self._slow_starts)
+        self.config_state = ConfigState(config, os.environ, store.clock.now)
         self._config = self._started_config = config
         self._counts_alone = process.counts_alone
         self.fetcher = process.fetcher
@@ -189,8 +194,7 @@ class Service:
             is_disabled=self.overrides.is_disabled,
         )
         self._accounts = AccountServicer(store, refuses_limits=process.counts_alone)
-        self._users = UserServicer(store, config.sign_on.sessions)
-        self._audit = AuditServicer(store)
+        self._users, self._audit = UserServicer(store, config.sign_on.sessions), AuditServicer(store)
         self._files = FileServicer(process.links, process.blobs)
         self.tasks = _tasks(config, store, channels, process)
         self._task_administration = _task_administration(store, self.tasks.context)
@@ -216,6 +220,7 @@ class Service:
         rpc.add_UserServiceServicer_to_server(self._users, server)
         rpc.add_AuditServiceServicer_to_server(self._audit, server)
         rpc.add_TaskServiceServicer_to_server(self._task_administration, server)
+        rpc.add_ConfigServiceServicer_to_server(ConfigServicer(self.store, self.config_state, check), server)
         rpc.add_FileServiceServicer_to_server(self._files, server)
         rpc.add_VideoServiceServicer_to_server(self._videos, server)
 
@@ -276,6 +281,7 @@ class Service:
         self.alerts.configure(config)
         found = changes(self._started_config, self._config, config)
         self._config, self._config_hash = config, prepared.config_hash
+        self.config_state.loaded(config)
         return found
 
     async def start(self) -> None:

@@ -11,6 +11,7 @@ import { AdminService } from "../gen/umg/v1/admin_service_pb.js";
 import { AlertService } from "../gen/umg/v1/alert_service_pb.js";
 import { AuditService } from "../gen/umg/v1/audit_service_pb.js";
 import { ChannelService } from "../gen/umg/v1/channel_service_pb.js";
+import { ConfigService } from "../gen/umg/v1/config_service_pb.js";
 import { TaskService } from "../gen/umg/v1/task_service_pb.js";
 import { UserService } from "../gen/umg/v1/user_service_pb.js";
 import type { ToolCall } from "../gen/umg/v1/content_pb.js";
@@ -57,6 +58,7 @@ const SERVICES: { [name: string]: [DescService, keyof Umg] } = {
   AlertService: [AlertService, "alerts"],
   AuditService: [AuditService, "audit"],
   ChannelService: [ChannelService, "channels"],
+  ConfigService: [ConfigService, "config"],
   TaskService: [TaskService, "tasks"],
   UserService: [UserService, "users"],
   EmbeddingService: [EmbeddingService, "embeddings"],

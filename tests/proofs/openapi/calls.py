@@ -104,5 +104,6 @@ CALLS = (
     Call("/umg.v1.UserService/GetCaller", {}),
     Call("/umg.v1.AuditService/ListAuditEvents", {}),
     Call("/umg.v1.TaskService/ListTasks", {}),
+    Call("/umg.v1.ConfigService/GetConfig", {}),
     *(Call(path, method="get") for path in ("/", "/api/hello", "/healthz", "/readyz", "/metrics")),
 )

@@ -18,6 +18,7 @@ from umg_grpc.cli.account_tables import (
 from umg_grpc.cli.alert_command_actions import print_alerts
 from umg_grpc.cli.call_summary_tables import print_summary
 from umg_grpc.cli.channel_command_actions import print_channel_check, print_channel_models, print_channels
+from umg_grpc.cli.config_tables import print_settings
 from umg_grpc.cli.doctor_command import Check, CheckState, print_checks
 from umg_grpc.cli.end_user_tables import print_end_users
 from umg_grpc.cli.key_tables import print_key, print_keys
@@ -387,6 +388,24 @@ def sessions() -> list[pb.UserSession]:
     ]
 
 
+def settings() -> list[pb.ConfigSetting]:
+    long = "famO-5, accounts/northwind/deployments/reasoner-70b-instruct-2026-11, text-embedding-3-small, rerank-v3"
+    return [
+        pb.ConfigSetting(path="channels[0].models", value=long, source=pb.CONFIG_SOURCE_FILE, line=12),
+        pb.ConfigSetting(
+            path="channels[0].api_key",
+            value="${AZURE_EU_KEY}",
+            source=pb.CONFIG_SOURCE_ENVIRONMENT,
+            line=9,
+            variables=["AZURE_EU_KEY"],
+            secret=True,
+        ),
+        pb.ConfigSetting(path="drain", value="30", source=pb.CONFIG_SOURCE_FILE, line=41, waits_for_restart=True),
+        pb.ConfigSetting(path="retries.budget", value="0.2", source=pb.CONFIG_SOURCE_DEFAULT),
+        pb.ConfigSetting(path="--http", value="127.0.0.1:8080", source=pb.CONFIG_SOURCE_FLAG),
+    ]
+
+
 def task_records() -> list[pb.TaskRecord]:
     url = "https://hooks.north.example/video/finished"
     waiting = pb.TaskCallback(
@@ -607,6 +626,7 @@ TABLE_SAMPLES = [
     TableSample("deliveries", "tasks redeliver", lambda form: print_deliveries(task_records()[1].callbacks, form)),
     TableSample("callbacks", "tasks callbacks", lambda form: print_callbacks(task_records(), 9, form)),
     TableSample("sessions", "users sessions", lambda form: print_sessions(sessions(), form)),
+    TableSample("settings", "config show", lambda form: print_settings(settings(), pb.ConfigStatus(), form)),
     TableSample("alerts", "alerts list", alerts),
     TableSample("channels", "channels list", lambda form: print_channels(channels(), form)),
     TableSample("channel_models", "channels list", lambda form: print_channel_models(channels().channels[0], form)),

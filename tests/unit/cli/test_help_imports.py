@@ -149,6 +149,7 @@ STARTS = [
         SERVING - {"protovalidate", "structlog"} | GRPC,
     ),
     Start("receivers", ("alerts test none",), SERVING | CODECS | GRPC),
+    Start("config", ("config show",), SERVING | GRPC),
     Start(
         "changes",
         (

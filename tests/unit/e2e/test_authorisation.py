@@ -90,6 +90,7 @@ SHAPES: Mapping[Shape, str] = {
     Shape.LIST_AUDIT_EVENTS: ADMIN_SCOPE,
     Shape.LIST_SESSIONS: ADMIN_SCOPE,
     Shape.END_SESSION: ADMIN_SCOPE,
+    Shape.GET_CONFIG: ADMIN_SCOPE,
     Shape.LIST_TASKS: ADMIN_SCOPE,
     Shape.GET_TASK: ADMIN_SCOPE,
     Shape.REDELIVER_CALLBACK: ADMIN_SCOPE,
@@ -125,6 +126,7 @@ SERVICES = {
     "umg.v1.UserService": {ADMIN_SCOPE},
     "umg.v1.AuditService": {ADMIN_SCOPE},
     "umg.v1.TaskService": {ADMIN_SCOPE},
+    "umg.v1.ConfigService": {ADMIN_SCOPE},
 }
 """Scopes of which a key needs one for the methods of a service."""
 OWN = {

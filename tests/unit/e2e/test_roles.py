@@ -140,6 +140,7 @@ CASES = [
     Case("ListSessions", lambda *_: pb.ListSessionsRequest(), "++++++"),
     Case("ListSessions of a user", lambda on, _: pb.ListSessionsRequest(user_id=on.user), "++0-00", foreign="+00000"),
     Case("EndSession", lambda on, _: pb.EndSessionRequest(session_id=on.session), "++0-00", foreign="+00000"),
+    Case("GetConfig", lambda *_: pb.GetConfigRequest(), "++-+--"),
     Case("ListTasks", lambda *_: pb.ListTasksRequest(), "++++++"),
     Case("GetTask", lambda on, _: pb.GetTaskRequest(task_id=on.task), "++++0+", "++0+00", "+00000"),
     Case("RedeliverCallback", lambda on, _: pb.RedeliverCallbackRequest(task_id=on.task), "+++-0+", "++0-00", "+00000"),

@@ -58,6 +58,7 @@ SERVED = {
     *(f"umg.v1.UserService.{name}" for name in ("CreateUser", "GetUser", "GetCaller", "ListUsers", "UpdateUser")),
     *("umg.v1.UserService.ListSessions", "umg.v1.UserService.EndSession"),
     "umg.v1.AuditService.ListAuditEvents",
+    "umg.v1.ConfigService.GetConfig",
     *(f"umg.v1.TaskService.{name}" for name in ("ListTasks", "GetTask", "RedeliverCallback")),
     "umg.v1.ModelService.ListModels",
     "umg.v1.ModelService.GetModel",

@@ -146,6 +146,10 @@ class Channels(Calls, v1.ChannelServiceStub):
     """Stub of the service `umg.v1.ChannelService`."""
 
 
+class Config(Calls, v1.ConfigServiceStub):
+    """Stub of the service `umg.v1.ConfigService`."""
+
+
 class Tasks(Calls, v1.TaskServiceStub):
     """Stub of the service `umg.v1.TaskService`."""
 

@@ -15,6 +15,7 @@ from umg_client.calls import (
     Alerts,
     Audit,
     Channels,
+    Config,
     Embeddings,
     Files,
     Generation,
@@ -78,6 +79,7 @@ class Client:
         self.audit = Audit(channel, options)
         self.tasks = Tasks(channel, options)
         self.users = Users(channel, options)
+        self.config = Config(channel, options)
         self.embeddings = Embeddings(channel, options)
         self.files = Files(channel, options)
         self.generation = Generation(channel, options)

@@ -107,6 +107,7 @@ class SyncClient:
         self.audit = blocking.AuditService(client.audit, loop)
         self.tasks = blocking.TaskService(client.tasks, loop)
         self.users = blocking.UserService(client.users, loop)
+        self.config = blocking.ConfigService(client.config, loop)
         self.embeddings = blocking.EmbeddingService(client.embeddings, loop)
         self.files = blocking.FileService(client.files, loop)
         self.generation = blocking.GenerationService(client.generation, loop)

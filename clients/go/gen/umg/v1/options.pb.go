@@ -127,6 +127,8 @@ const (
 	Permission_PERMISSION_SESSIONS_READ Permission = 16
 	// Ends sessions of people; every caller has it for its own.
 	Permission_PERMISSION_SESSIONS_WRITE Permission = 17
+	// Reads the config with its sources, never its secrets.
+	Permission_PERMISSION_CONFIG_READ Permission = 18
 )
 
 // Enum value maps for Permission.
@@ -153,6 +155,7 @@ var (
 		30: "PERMISSION_SELF_READ",
 		16: "PERMISSION_SESSIONS_READ",
 		17: "PERMISSION_SESSIONS_WRITE",
+		18: "PERMISSION_CONFIG_READ",
 	}
 	Permission_value = map[string]int32{
 		"PERMISSION_UNSPECIFIED":    0,
@@ -176,6 +179,7 @@ var (
 		"PERMISSION_SELF_READ":      30,
 		"PERMISSION_SESSIONS_READ":  16,
 		"PERMISSION_SESSIONS_WRITE": 17,
+		"PERMISSION_CONFIG_READ":    18,
 	}
 )
 
@@ -234,7 +238,7 @@ const file_umg_v1_options_proto_rawDesc = "" +
 	"\x13URL_USE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fURL_USE_FETCHED\x10\x01\x12\x15\n" +
 	"\x11URL_USE_FORWARDED\x10\x02\x12\x14\n" +
-	"\x10URL_USE_RETURNED\x10\x03*\xe3\x04\n" +
+	"\x10URL_USE_RETURNED\x10\x03*\xff\x04\n" +
 	"\n" +
 	"Permission\x12\x1a\n" +
 	"\x16PERMISSION_UNSPECIFIED\x10\x00\x12\x18\n" +
@@ -258,7 +262,8 @@ const file_umg_v1_options_proto_rawDesc = "" +
 	"\x16PERMISSION_TASKS_WRITE\x10\x0f\x12\x18\n" +
 	"\x14PERMISSION_SELF_READ\x10\x1e\x12\x1c\n" +
 	"\x18PERMISSION_SESSIONS_READ\x10\x10\x12\x1d\n" +
-	"\x19PERMISSION_SESSIONS_WRITE\x10\x11:T\n" +
+	"\x19PERMISSION_SESSIONS_WRITE\x10\x11\x12\x1a\n" +
+	"\x16PERMISSION_CONFIG_READ\x10\x12:T\n" +
 	"\n" +
 	"permission\x12\x1e.google.protobuf.MethodOptions\x18\xbb\x8e\x03 \x01(\x0e2\x12.umg.v1.PermissionR\n" +
 	"permissionBx\n" +

@@ -47,7 +47,7 @@ public final class Scenarios {
   private static final Map<String, MethodDescriptor<?, ?>> METHODS = Stream.of(
           AccountServiceGrpc.getServiceDescriptor(), AdminServiceGrpc.getServiceDescriptor(),
           AlertServiceGrpc.getServiceDescriptor(), AuditServiceGrpc.getServiceDescriptor(),
-          ChannelServiceGrpc.getServiceDescriptor(),
+          ChannelServiceGrpc.getServiceDescriptor(), ConfigServiceGrpc.getServiceDescriptor(),
           TaskServiceGrpc.getServiceDescriptor(), UserServiceGrpc.getServiceDescriptor(),
           EmbeddingServiceGrpc.getServiceDescriptor(),
           FileServiceGrpc.getServiceDescriptor(), GenerationServiceGrpc.getServiceDescriptor(),
