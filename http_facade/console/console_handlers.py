@@ -63,7 +63,7 @@ class PageFrame:
         """Pages that the person may see, by groups."""
         found = dict[str, list[Page]]()
         for page in CONSOLE_PAGES:
-            if page.group and self.rights.may(page.permission):
+            if page.group and self.rights.extent(page.permission) >= page.least:
                 found.setdefault(page.group, []).append(page)
         return found
 

@@ -4,13 +4,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from http_facade.console.address_filters import Filters
 from http_facade.console.session_calls import CallerRights, SessionCalls
-
-if TYPE_CHECKING:
-    from umg_grpc.v1 import pb
+from umg_grpc.v1 import pb
 
 
 @dataclass(frozen=True)
@@ -71,8 +69,10 @@ class Page:
     load: Callable[[Visit], Awaitable[object]]
     """Returns the content that the template gets as `content`. Raises UmgError."""
     permission: "pb.Permission.ValueType"
-    """Permission that the page requires; it is listed for people with more than the calling key."""
+    """Permission that the page requires."""
     group: str = ""
     """Group of the navigation that lists it; "" for a page that others lead to."""
+    least: "pb.PermissionExtent.ValueType" = pb.PERMISSION_EXTENT_OWN
+    """Least extent of the permission with which the page is listed."""
     acts: Mapping[str, Act] = field(default_factory=lambda: MappingProxyType({}))
     """Acts of its forms, by the values of their field `act`."""

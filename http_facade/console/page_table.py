@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from http_facade.console.page_interface import Page
-from http_facade.console.pages import key_pages, overview_page, request_pages, search_page
+from http_facade.console.pages import channel_pages, key_pages, overview_page, request_pages, search_page
 from umg_grpc.v1 import pb
 
 WATCH_GROUP, ACCESS_GROUP, SERVE_GROUP, RECORD_GROUP = "watch", "access", "serve", "record"
@@ -28,6 +28,26 @@ CONSOLE_PAGES = (
         key_pages.load_key,
         pb.PERMISSION_KEYS_READ,
         acts={"rotate": key_pages.rotate_key, "revoke": key_pages.revoke_key, "change": key_pages.change_key},
+    ),
+    Page(
+        "channels",
+        "channels",
+        channel_pages.load_channels,
+        pb.PERMISSION_CHANNELS_READ,
+        SERVE_GROUP,
+        least=pb.PERMISSION_EXTENT_ALL,
+    ),
+    Page(
+        "channel",
+        "channels/{channel:.+}",
+        channel_pages.load_channel,
+        pb.PERMISSION_CHANNELS_READ,
+        acts={
+            "check": channel_pages.check_channel,
+            "disable": channel_pages.disable_channel,
+            "enable": channel_pages.enable_channel,
+            "weight": channel_pages.set_weight,
+        },
     ),
 )
 _PARAMETER = re.compile(r"\{(\w+)(?::(.+?))?\}")

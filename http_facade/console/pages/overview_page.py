@@ -9,14 +9,10 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from http_facade.console.call_outcomes import Mark
 from http_facade.console.figure_texts import amount_text, change_text, count_text, share_text
 from http_facade.console.page_interface import Visit
+from http_facade.console.pages.channel_pages import STATE_MARKS
 from umg_grpc.base.printable_text import printable
 from umg_grpc.v1 import pb
 
-STATE_MARKS = {
-    pb.CIRCUIT_STATE_CLOSED: Mark("good", "closed"),
-    pb.CIRCUIT_STATE_OPEN: Mark("bad", "open"),
-    pb.CIRCUIT_STATE_HALF_OPEN: Mark("info", "half_open"),
-}
 TOP_MODELS = 8
 
 

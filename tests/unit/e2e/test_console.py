@@ -160,6 +160,25 @@ async def test_a_call_is_found_by_its_id_and_shows_its_story(world: World) -> No
     assert request_id not in (await world.owner.get("/console/requests?failed=1")).text
 
 
+async def test_a_channel_is_checked_disabled_after_its_consequences_and_enabled(world: World) -> None:
+    path = "/console/channels/sandbox"
+    checked = await world.owner.post(path, (await world.owner.get(path)).form("check"))
+    assert (checked.status, "works" in checked.text) == (200, True), checked.problem
+    consequences = await world.owner.post(path, (await world.owner.get(path)).form("disable"))
+    assert "are left without a channel" in consequences.text
+    assert 'value="disable"' in (await world.owner.get(path)).text  # nothing was changed
+    disabled = await world.owner.post(path, consequences.form("disable") | {"confirmed": "1", "note": HOSTILE})
+    assert ("note=channel_disabled" in disabled.path, ">disabled<" in disabled.text) == (True, True)
+    assert "<script>alert" not in disabled.text
+    weighted = await world.owner.post(path, disabled.form("weight") | {"weight": "3", "note": ""})
+    assert "weight 3, changed by bootstrap" in weighted.text
+    wrong = await world.owner.post(path, weighted.form("weight") | {"weight": "many", "note": ""})
+    assert (wrong.status, "`weight`" in wrong.problem) == (400, True)
+    enabled = await world.owner.post(path, wrong.form("enable"))
+    assert ">closed<" in enabled.text
+    assert (await world.owner.get("/console/channels/absent")).status == 404
+
+
 @pytest.mark.parametrize("role", list(Role))
 async def test_pages_follow_the_roles(world: World, role: Role) -> None:
     await create(world.owner, f"theirs {role}", project=world.projects["other"])
@@ -175,6 +194,9 @@ async def test_pages_follow_the_roles(world: World, role: Role) -> None:
     assert (hidden.status, "no such key" in hidden.problem) == (404, True)
     assert theirs.key_id not in (await person.get("/console/keys?ended=1")).text
     assert ('href="/console/requests"' in first.text) == (role is not Role.BILLING)
+    for path in re.findall(r'<li><a href="(/console[^"]*)"', first.text):
+        page = await person.get(path)
+        assert (page.status, page.problem) == (200, ""), path
 
 
 async def test_an_act_that_a_role_does_not_permit_is_refused_with_the_role(world: World) -> None:
