@@ -5,7 +5,15 @@ from collections.abc import Mapping
 from functools import cache
 
 from http_facade.console.page_interface import Page
-from http_facade.console.pages import channel_pages, key_pages, overview_page, request_pages, search_page
+from http_facade.console.pages import (
+    alert_page,
+    audit_page,
+    channel_pages,
+    key_pages,
+    overview_page,
+    request_pages,
+    search_page,
+)
 from umg_grpc.v1 import pb
 
 WATCH_GROUP, ACCESS_GROUP, SERVE_GROUP, RECORD_GROUP = "watch", "access", "serve", "record"
@@ -14,6 +22,14 @@ CONSOLE_PAGES = (
     Page("search", "search", search_page.load_search, pb.PERMISSION_RECORDS_READ),
     Page("requests", "requests", request_pages.load_calls, pb.PERMISSION_RECORDS_READ, WATCH_GROUP),
     Page("request", "requests/{request_id:.+}", request_pages.load_call, pb.PERMISSION_RECORDS_READ),
+    Page(
+        "alerts",
+        "alerts",
+        alert_page.load_alerts,
+        pb.PERMISSION_ALERTS_READ,
+        WATCH_GROUP,
+        acts={"test": alert_page.test_receiver},
+    ),
     Page("keys", "keys", key_pages.load_keys, pb.PERMISSION_KEYS_READ, ACCESS_GROUP),
     Page(
         "new_key",
@@ -49,6 +65,7 @@ CONSOLE_PAGES = (
             "weight": channel_pages.set_weight,
         },
     ),
+    Page("audit", "audit", audit_page.load_audit, pb.PERMISSION_AUDIT_READ, RECORD_GROUP),
 )
 _PARAMETER = re.compile(r"\{(\w+)(?::(.+?))?\}")
 

@@ -12,6 +12,7 @@ from http_facade.console.budget_meters import BudgetMeter, key_meters
 from http_facade.console.call_outcomes import Mark
 from http_facade.console.object_names import account_names
 from http_facade.console.page_interface import Done, Form, Shown, Visit
+from http_facade.console.pages.audit_page import history_path
 from http_facade.console.pages.request_pages import CallRow, call_row
 from umg_grpc.base.printable_text import printable
 from umg_grpc.v1 import pb
@@ -66,6 +67,8 @@ class KeyView:
     may_rotate: bool
     may_change: bool
     project_path: str
+    history: str
+    """Page of the acts on the key; "" if the person may not see it."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +137,7 @@ async def load_key(visit: Visit) -> KeyView:
         overlaps=OVERLAP_WORDS,
         may_rotate=_is_open(key) and visit.rights.may_change(pb.PERMISSION_KEYS_ROTATE, key),
         may_change=_is_open(key) and visit.rights.may_change(pb.PERMISSION_KEYS_WRITE, key),
+        history=history_path(key.key_id) if visit.rights.may(pb.PERMISSION_AUDIT_READ) else "",
         project_path=f"/console/projects/{quote(settings.project_id)}" if settings.project_id else "",
     )
 

@@ -4,7 +4,8 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from html import unescape
 from urllib.parse import quote
 
 import pytest
@@ -30,6 +31,7 @@ class World:
     owner: Browser
     projects: dict[str, str]
     stack: AsyncExitStack
+    people: list[str] = field(default_factory=list)
 
     async def browser(self) -> Browser:
         """Return a browser without a session."""
@@ -38,7 +40,8 @@ class World:
     async def person(self, role: Role, account: str) -> Browser:
         """Return the browser of a service account with a role, as its key opens a session."""
         store = self.gateway.service.store
-        name = f"{role} {account or 'gateway'}"
+        name = f"{role} {len(self.people)}"
+        self.people.append(name)
         made = {"name": name, "memberships": [Membership(account, role)]}
         user = await Users(store).create(SERVICE_ACCOUNT, made)  # type: ignore[arg-type]
         _, secret = await ApiKeys(store).create(f"key of {name}", user_id=user.user_id)
@@ -158,6 +161,30 @@ async def test_a_call_is_found_by_its_id_and_shows_its_story(world: World) -> No
     listed = await world.owner.get("/console/requests?model=famG-2.5-flash&since=1h")
     assert request_id in listed.text
     assert request_id not in (await world.owner.get("/console/requests?failed=1")).text
+
+
+async def test_each_change_is_in_the_history_of_its_object(world: World) -> None:
+    await create(world.owner, "watched", budget="5", budget_period="month")
+    key = await ApiKeys(world.gateway.service.store).get("watched")
+    page = await world.owner.get(f"/console/keys/{key.key_id}")
+    await world.owner.post(
+        f"/console/keys/{key.key_id}", page.form("change") | {"budget": "9", "budget_period": "month"}
+    )
+    link = re.search(r'href="(/console/audit[^"]*)"', page.text)
+    assert link
+    history = await world.owner.get(unescape(link[1]))
+    assert ("CreateKey" in history.text, "UpdateKey" in history.text) == (True, True)
+    assert "<del>5000000</del> <ins>9000000</ins>" in history.text
+    viewer = await world.person(Role.VIEWER, WHOLE_GATEWAY)
+    assert (await viewer.get("/console/audit?refused=1")).status == 200
+    billing = await world.person(Role.BILLING, WHOLE_GATEWAY)
+    assert (await billing.get("/console/audit")).status == 403
+
+
+async def test_a_receiver_that_does_not_exist_is_named(world: World) -> None:
+    page = await world.owner.get("/console/alerts")
+    reply = await world.owner.post("/console/alerts", page.form("test") | {"receiver": HOSTILE})
+    assert (reply.status, "receiver" in reply.problem) == (404, True), reply.problem
 
 
 async def test_a_channel_is_checked_disabled_after_its_consequences_and_enabled(world: World) -> None:
