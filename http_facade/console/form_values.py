@@ -8,6 +8,7 @@ from umg_grpc.base.micro_credits import MICRO_CREDITS
 from umg_grpc.v1 import pb
 
 MAX_CREDITS = Decimal(9_000_000_000_000)
+LIMIT_FIELDS = ("requests_per_minute", "tokens_per_minute", "concurrent_requests")
 
 
 def text(form: Mapping[str, str], name: str) -> str:
@@ -42,6 +43,12 @@ def micro_credits(form: Mapping[str, str], name: str) -> int | None:
     if micros is None or micros != micros.to_integral_value():
         raise _invalid(name, "an amount of credits from 0 on with at most six decimals", given)
     return int(micros)
+
+
+def limits(form: Mapping[str, str]) -> dict[str, object]:
+    """Return the limits and models of a key or an account by their names in JSON; None removes a limit."""
+    found: dict[str, object] = {name: number(form, name) for name in LIMIT_FIELDS if name in form}
+    return found | ({"model_patterns": names(form, "models")} if "models" in form else {})
 
 
 def check_typed(form: Mapping[str, str], name: str, expected: str) -> None:

@@ -3,8 +3,6 @@
 import asyncio
 import re
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
 from html import unescape
 from urllib.parse import quote
 
@@ -13,51 +11,20 @@ import pytest_asyncio
 
 from http_facade.console.page_table import CONSOLE_PAGES
 from tests.support.console_browser import Browser, Reply
-from tests.support.gateways import KEY, SANDBOX, Running, running
-from umg_grpc.access.account_levels import PROJECT_KIND
-from umg_grpc.access.accounts import Accounts
+from tests.support.console_world import World, console_world
+from tests.support.gateways import KEY
 from umg_grpc.access.api_keys import ApiKeys
-from umg_grpc.access.principals import WHOLE_GATEWAY, Membership, Role
-from umg_grpc.access.users import SERVICE_ACCOUNT, Users
+from umg_grpc.access.principals import WHOLE_GATEWAY, Role
 
 HOSTILE = '<script>alert(1)</script> "quoted" \' {{ 7 * 7 }} & more'
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-@dataclass(frozen=True)
-class World:
-    gateway: Running
-    owner: Browser
-    projects: dict[str, str]
-    stack: AsyncExitStack
-    people: list[str] = field(default_factory=list)
-
-    async def browser(self) -> Browser:
-        """Return a browser without a session."""
-        return await self.stack.enter_async_context(Browser(self.gateway.url))
-
-    async def person(self, role: Role, account: str) -> Browser:
-        """Return the browser of a service account with a role, as its key opens a session."""
-        store = self.gateway.service.store
-        name = f"{role} {len(self.people)}"
-        self.people.append(name)
-        made = {"name": name, "memberships": [Membership(account, role)]}
-        user = await Users(store).create(SERVICE_ACCOUNT, made)  # type: ignore[arg-type]
-        _, secret = await ApiKeys(store).create(f"key of {name}", user_id=user.user_id)
-        return await (await self.browser()).sign_in(secret)
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[World, None]:
-    async with AsyncExitStack() as stack:
-        gateway = await stack.enter_async_context(running(SANDBOX, tmp_path_factory.mktemp("console")))
-        accounts = Accounts(gateway.service.store)
-        projects = {
-            name: (await accounts.create(PROJECT_KIND, {"name": name})).account_id for name in ("mine", "other")
-        }
-        owner = await stack.enter_async_context(Browser(gateway.url))
-        yield World(gateway, await owner.sign_in(), projects, stack)
+    async with console_world(tmp_path_factory.mktemp("console")) as made:
+        yield made
 
 
 async def create(browser: Browser, name: str, **fields: str) -> Reply:

@@ -16,11 +16,15 @@ from tests.support.databases import Postgres
 from tests.support.gateways import KEY, SANDBOX, Running, running
 from tests.support.page_checks import contrast_faults, layout_faults
 from tests.world.console.person import Person
+from umg_grpc.access.account_levels import PROJECT_KIND
+from umg_grpc.access.accounts import Accounts
 from umg_grpc.access.api_keys import ApiKeys
+from umg_grpc.access.budget_settings import Budget
 
 SCREENSHOTS = Path(__file__).parents[3] / "docs" / "screenshots"
 MODEL, ABSENT = "famG-2.5-flash", "famG-0-absent"
 PAGES = ("", "/requests", "/keys", "/keys/new", "/keys/app", "/search?text=app", "/nothing")
+ACCESS_PAGES = ("/projects", "/projects/new", "/projects/search", "/people", "/people/new")
 DESKTOP, PHONE = (1366, 800), (390, 800)
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -58,6 +62,8 @@ async def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
         failed_request = await called(session, ABSENT)
         await called(session, MODEL)
         await ApiKeys(gateway.service.store).create("app", budget_micro_credits=10_000_000, budget_period="month")
+        budget = {"name": "search", "budgets": (Budget("month", 20_000_000),)}
+        await Accounts(gateway.service.store).create(PROJECT_KIND, budget)  # type: ignore[arg-type]
         person = Person(page, gateway.url)
         await page.screen(*DESKTOP)
         await person.sign_in(KEY)
@@ -171,9 +177,30 @@ async def test_a_budget_is_raised_on_the_page_of_its_key(site: Site) -> None:
     assert person.clicks == 2
 
 
+async def test_the_budget_of_a_project_is_seen(site: Site) -> None:
+    person = site.person
+    await person.open("/console")
+    await person.click("Projects")
+    assert "0 spent · 0 reserved · 20.00 left of 20.00 this month" in await person.text()
+    assert person.clicks == 1
+
+
+async def test_a_person_gets_a_role(site: Site) -> None:
+    person = site.person
+    await person.open("/console")
+    await person.click("People")
+    await person.click("Add")
+    assert "Sees usage, budgets and prices there, and changes nothing." in await person.text()
+    await person.fill("e-mail", "ada@example.com")
+    await person.click("Add")
+    assert "ada@example.com" in await person.text()
+    assert "billing of the whole gateway" in await person.text()
+    assert person.clicks == 3
+
+
 async def test_pages_are_whole_and_readable(site: Site) -> None:
     page = site.person.page
-    for path in PAGES:
+    for path in PAGES + ACCESS_PAGES:
         await site.person.open(f"/console{path}")
         assert [fault async for fault in layout_faults(page)] == [], path
         await page.screen(*DESKTOP)

@@ -1,0 +1,280 @@
+"""Pages of people and service accounts: the list, one of them with its roles, and the form of a new one."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
+
+import msgspec
+
+from http_facade.console import form_values
+from http_facade.console.call_outcomes import Mark
+from http_facade.console.object_history import HistoryRow, object_history
+from http_facade.console.page_interface import Done, Form, Shown, Visit
+from http_facade.console.pages.key_pages import KeyRow, key_row, new_secret
+from umg_grpc.base.errors import UmgError
+from umg_grpc.base.printable_text import printable
+from umg_grpc.v1 import pb
+from umg_grpc.wire import account_api_json as bodies
+from umg_grpc.wire.protobuf_json import enum_names
+
+PAGE_SIZE, MAX_KEYS, MAX_ACCOUNTS = 100, 50, 1000
+ROLE_NAMES = enum_names(pb.UserRole.DESCRIPTOR)
+KIND_NAMES = enum_names(pb.UserKind.DESCRIPTOR)
+ALL_ROLES = [name for value, name in ROLE_NAMES.items() if value]
+OWNER_ROLE = ROLE_NAMES[pb.USER_ROLE_OWNER]
+PERSON_KIND, SERVICE_KIND = KIND_NAMES[pb.USER_KIND_PERSON], KIND_NAMES[pb.USER_KIND_SERVICE_ACCOUNT]
+WRITE_USERS = pb.PERMISSION_USERS_WRITE
+WHOLE_GATEWAY = ""
+
+
+@dataclass(frozen=True)
+class RoleRow:
+    """Role of a user in an account."""
+
+    role: str
+    account_id: str
+    """ "" for the whole gateway."""
+    account: str
+    """Name of the account."""
+    may_take: bool
+
+
+@dataclass(frozen=True)
+class PersonRow:
+    """Row of a person or a service account."""
+
+    user: pb.User
+    path: str
+    name: str
+    kind: str
+    mark: Mark
+    roles: Sequence[RoleRow]
+
+
+@dataclass(frozen=True)
+class PeopleList:
+    """Content of the list of people."""
+
+    rows: Sequence[PersonRow]
+    roles: Sequence[str]
+    include_disabled: bool
+    older: str
+    newest: str
+    may_add: bool
+
+
+@dataclass(frozen=True)
+class PersonView:
+    """Content of the page of one person or service account."""
+
+    row: PersonRow
+    issuer_roles: Sequence[RoleRow]
+    """Roles by groups of the issuer, which only the next sign-in changes."""
+    keys: Sequence[KeyRow]
+    history: Sequence[HistoryRow]
+    grantable: Sequence[str]
+    accounts: Mapping[str, str]
+    """Accounts in which the person of the session gives roles: id -> name."""
+    may_change: bool
+    may_create_key: bool
+
+
+@dataclass(frozen=True)
+class NewPerson:
+    """Content of the form of a new person or service account."""
+
+    kinds: Sequence[str]
+    roles: Sequence[str]
+    accounts: Mapping[str, str]
+
+
+class Granting:
+    """Accounts and roles that the person of a session may give, by the rule that only owners make owners."""
+
+    def __init__(self, visit: Visit, accounts: Mapping[str, pb.Account]) -> None:
+        self._rights, self._accounts = visit.rights, accounts
+        memberships = visit.rights.caller.memberships
+        self._owned = {each.account_id for each in memberships if each.role == pb.USER_ROLE_OWNER}
+
+    def name(self, account_id: str) -> str:
+        """Return the name of an account; "" for the whole gateway."""
+        account = self._accounts.get(account_id)
+        return printable(account.settings.name) if account else account_id
+
+    def accounts(self) -> dict[str, str]:
+        """Return the accounts in which roles may be given, the whole gateway with the name ""."""
+        among = (WHOLE_GATEWAY, *self._accounts)
+        return {account_id: self.name(account_id) for account_id in among if self._rights.may(WRITE_USERS, account_id)}
+
+    def roles(self) -> list[str]:
+        """Return the roles that may be given in some account; the first is the least."""
+        if not (accounts := self.accounts()):
+            return []
+        makes_owners = any(self.may(OWNER_ROLE, account_id) for account_id in accounts)
+        return [role for role in reversed(ALL_ROLES) if role != OWNER_ROLE or makes_owners]
+
+    def may(self, role: str, account_id: str) -> bool:
+        """Return whether a role in an account may be given and taken."""
+        account = self._accounts.get(account_id)
+        above = {WHOLE_GATEWAY, account_id, account.settings.organization_id if account else WHOLE_GATEWAY}
+        return self._rights.may(WRITE_USERS, account_id) and (role != OWNER_ROLE or not above.isdisjoint(self._owned))
+
+    def row(self, membership: pb.Membership) -> RoleRow:
+        """Return the row of a membership."""
+        role, account_id = ROLE_NAMES[membership.role], membership.account_id
+        return RoleRow(role, account_id, self.name(account_id), self.may(role, account_id))
+
+
+async def load_people(visit: Visit) -> PeopleList:
+    """Return a page of people and service accounts by name."""
+    filters, granting = visit.filters, await _granting(visit)
+    include_disabled = bool(filters.text("disabled"))
+    request = pb.ListUsersRequest(
+        account_id=filters.text("project"),
+        include_disabled=include_disabled,
+        page_size=PAGE_SIZE,
+        page_token=filters.page_token,
+    )
+    response = await visit.calls.call(request, pb.ListUsersResponse)
+    return PeopleList(
+        rows=[_row(user, granting) for user in response.users],
+        roles=ALL_ROLES,
+        include_disabled=include_disabled,
+        older=filters.changed(page=response.next_page_token) if response.next_page_token else "",
+        newest=filters.changed() if filters.page_token else "",
+        may_add=bool(granting.accounts()),
+    )
+
+
+async def load_person(visit: Visit) -> PersonView:
+    """Return a person or a service account. Raise UmgError(OBJECT_NOT_FOUND)."""
+    granting, user = await _granting(visit), await _find(visit)
+    row = _row(user, granting)
+    given = [*row.roles, *(granting.row(each) for each in user.issuer_memberships)]
+    may_change = all(each.may_take for each in given) and visit.rights.may(
+        WRITE_USERS, None if given else WHOLE_GATEWAY
+    )
+    request = pb.ListKeysRequest(user_ids=[user.user_id], page_size=MAX_KEYS)
+    keys = (await visit.calls.call(request, pb.ListKeysResponse)).keys
+    return PersonView(
+        row=row,
+        issuer_roles=given[len(row.roles) :],
+        keys=[key_row(key, {}, visit.now) for key in keys],
+        history=await object_history(visit, user.user_id),
+        grantable=granting.roles(),
+        accounts=granting.accounts(),
+        may_change=may_change,
+        may_create_key=may_change and row.kind == SERVICE_KIND and visit.rights.may(pb.PERMISSION_KEYS_WRITE),
+    )
+
+
+async def load_new_person(visit: Visit) -> NewPerson:
+    """Return the choices of the form of a new person or service account."""
+    granting = await _granting(visit)
+    return NewPerson((PERSON_KIND, SERVICE_KIND), granting.roles(), granting.accounts())
+
+
+async def create_person(visit: Visit, form: Form) -> Done:
+    """Add a person by the e-mail address, or a service account by its name, with one role."""
+    kind, email, name = (form_values.text(form, field) for field in ("kind", "email", "name"))
+    if kind != SERVICE_KIND and not email:
+        message = "not saved: `email` must be the address with which the person signs in"
+        raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="email")
+    settings = {"name": name or email, "email": email, "memberships": [_membership(form)]}
+    request = bodies.decode_create_user(msgspec.json.encode({"settings": settings, "kind": kind or PERSON_KIND}))
+    user = (await visit.calls.call(request, pb.CreateUserResponse)).user
+    return Done(_path(user), "person_added")
+
+
+async def give_role(visit: Visit, form: Form) -> Done:
+    """Give a role in an account, in place of the one there."""
+    user, given = await _find(visit), _membership(form)
+    await _set_roles(visit, user, given["account_id"], given)
+    return Done(_path(user), "roles_changed")
+
+
+async def take_role(visit: Visit, form: Form) -> Done:
+    """Take the role in an account."""
+    user = await _find(visit)
+    await _set_roles(visit, user, form_values.text(form, "account"))
+    return Done(_path(user), "roles_changed")
+
+
+async def rename_person(visit: Visit, form: Form) -> Done:
+    """Change the name and the e-mail address."""
+    user = await _find(visit)
+    await _update(visit, user, {name: form_values.text(form, name) for name in ("name", "email") if name in form})
+    return Done(_path(user), "person_changed")
+
+
+async def disable_person(visit: Visit, form: Form) -> Done:
+    """Disable the user whose name the form repeats."""
+    user = await _find(visit)
+    form_values.check_typed(form, "confirm", user.settings.name)
+    await _update(visit, user, {"disabled": True})
+    return Done(_path(user), "person_disabled")
+
+
+async def enable_person(visit: Visit, _form: Form) -> Done:
+    """Enable the user again."""
+    user = await _find(visit)
+    await _update(visit, user, {"disabled": False})
+    return Done(_path(user), "person_enabled")
+
+
+async def create_key_of(visit: Visit, form: Form) -> Shown:
+    """Create a key of the service account, and show its secret once."""
+    user = await _find(visit)
+    settings = pb.KeySettings(name=form_values.text(form, "name"), user_id=user.user_id)
+    made = await visit.calls.call(pb.CreateKeyRequest(settings=settings), pb.CreateKeyResponse)
+    return new_secret(made.key, made.secret, is_rotated=False)
+
+
+def _path(user: pb.User) -> str:
+    return f"people/{quote(user.user_id, safe='')}"
+
+
+def _row(user: pb.User, granting: Granting) -> PersonRow:
+    settings = user.settings
+    return PersonRow(
+        user=user,
+        path=f"/console/{_path(user)}",
+        name=printable(settings.name),
+        kind=KIND_NAMES[user.kind],
+        mark=Mark("off", "disabled") if settings.disabled else Mark("good", "active"),
+        roles=[granting.row(each) for each in settings.memberships],
+    )
+
+
+async def _granting(visit: Visit) -> Granting:
+    accounts = dict[str, pb.Account]()
+    for kind in (pb.ACCOUNT_KIND_ORGANIZATION, pb.ACCOUNT_KIND_PROJECT):
+        request = pb.ListAccountsRequest(kind=kind, page_size=MAX_ACCOUNTS)
+        found = (await visit.calls.call(request, pb.ListAccountsResponse)).accounts
+        accounts |= {account.account_id: account for account in found}
+    return Granting(visit, accounts)
+
+
+async def _find(visit: Visit) -> pb.User:
+    request = pb.GetUserRequest(user_id=visit.parameters["user_id"])
+    return (await visit.calls.call(request, pb.GetUserResponse)).user
+
+
+def _membership(form: Form) -> dict[str, str]:
+    return {"account_id": form_values.text(form, "account"), "role": form_values.text(form, "role")}
+
+
+async def _set_roles(visit: Visit, user: pb.User, account_id: str, *given: Mapping[str, str]) -> None:
+    """Replace the role in an account by another one, or by none."""
+    kept = [
+        {"account_id": each.account_id, "role": ROLE_NAMES[each.role]}
+        for each in user.settings.memberships
+        if each.account_id != account_id
+    ]
+    await _update(visit, user, {"memberships": [*kept, *given]})
+
+
+async def _update(visit: Visit, user: pb.User, settings: Mapping[str, object]) -> None:
+    request = bodies.decode_update_user(msgspec.json.encode({"settings": settings}))
+    request.user_id = user.user_id
+    await visit.calls.call(request, pb.UpdateUserResponse)
