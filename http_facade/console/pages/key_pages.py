@@ -104,7 +104,7 @@ async def load_keys(visit: Visit) -> KeyList:
     response = await visit.calls.call(request, pb.ListKeysResponse)
     names = await account_names(visit.calls, visit.rights)
     return KeyList(
-        rows=[_row(key, names, visit.now) for key in response.keys],
+        rows=[key_row(key, names, visit.now) for key in response.keys],
         text=filters.text("text"),
         include_ended=include_ended,
         older=filters.changed(page=response.next_page_token) if response.next_page_token else "",
@@ -127,7 +127,7 @@ async def load_key(visit: Visit) -> KeyView:
     entries = (await visit.calls.call(usage, pb.ListUsageResponse)).entries
     settings = key.settings
     return KeyView(
-        row=_row(key, names, visit.now),
+        row=key_row(key, names, visit.now),
         models=", ".join(settings.model_patterns),
         operations=", ".join(OPERATION_NAMES[each] for each in settings.operations),
         channels=", ".join(settings.channels),
@@ -160,7 +160,7 @@ async def create_key(visit: Visit, form: Form) -> Shown:
         settings["project_id"] = project
     request = bodies.decode_create(msgspec.json.encode({"settings": settings}))
     made = await visit.calls.call(request, pb.CreateKeyResponse)
-    return _secret(made.key, made.secret, is_rotated=False)
+    return new_secret(made.key, made.secret, is_rotated=False)
 
 
 async def rotate_key(visit: Visit, form: Form) -> Shown:
@@ -170,7 +170,7 @@ async def rotate_key(visit: Visit, form: Form) -> Shown:
     request = bodies.decode_rotate(msgspec.json.encode(body))
     request.key_id = key.key_id
     made = await visit.calls.call(request, pb.RotateKeyResponse)
-    return _secret(made.key, made.secret, is_rotated=True)
+    return new_secret(made.key, made.secret, is_rotated=True)
 
 
 async def revoke_key(visit: Visit, form: Form) -> Done:
@@ -190,19 +190,31 @@ async def change_key(visit: Visit, form: Form) -> Done:
     return Done(f"keys/{quote(key.key_id)}", "key_changed")
 
 
+def key_row(key: pb.Key, projects: Mapping[str, str], now: datetime) -> KeyRow:
+    """Return the row of a key, with the name of its project."""
+    project = key.settings.project_id
+    return KeyRow(
+        key=key,
+        path=f"/console/keys/{quote(key.key_id, safe='')}",
+        name=printable(key.settings.name),
+        mark=_mark(key, now),
+        project=printable(projects.get(project, project)),
+        meters=key_meters(key, now),
+    )
+
+
+def new_secret(key: pb.Key, secret: str, *, is_rotated: bool) -> Shown:
+    """Return the page that shows the secret of a key once."""
+    return Shown("secret", NewSecret(key, f"/console/keys/{quote(key.key_id, safe='')}", secret, is_rotated))
+
+
 def _settings(form: Form) -> dict[str, object]:
     """Return the settings of a form by their names in JSON; None removes a limit."""
-    found: dict[str, object] = {
-        name: form_values.number(form, name)
-        for name in ("requests_per_minute", "tokens_per_minute", "concurrent_requests")
-        if name in form
-    }
+    found = form_values.limits(form)
     if "budget" in form:
         found["budget_micro_credits"] = form_values.micro_credits(form, "budget")
         period = form_values.text(form, "budget_period")
         found["budget_period"] = period if period in BUDGET_PERIODS else BUDGET_PERIODS[0]
-    if "models" in form:
-        found["model_patterns"] = form_values.names(form, "models")
     return found
 
 
@@ -225,18 +237,6 @@ async def _failed_calls(visit: Visit, key: pb.Key) -> list[CallRow]:
     return [call_row(record, {key.key_id: key.settings.name}) for record in records]
 
 
-def _row(key: pb.Key, projects: Mapping[str, str], now: datetime) -> KeyRow:
-    project = key.settings.project_id
-    return KeyRow(
-        key=key,
-        path=f"/console/keys/{quote(key.key_id, safe='')}",
-        name=printable(key.settings.name),
-        mark=_mark(key, now),
-        project=printable(projects.get(project, project)),
-        meters=key_meters(key, now),
-    )
-
-
 def _mark(key: pb.Key, now: datetime) -> Mark:
     if key.HasField("revoke_time"):
         return Mark("bad", "revoked")
@@ -250,7 +250,3 @@ def _mark(key: pb.Key, now: datetime) -> Mark:
 
 def _is_open(key: pb.Key) -> bool:
     return not key.HasField("revoke_time")
-
-
-def _secret(key: pb.Key, secret: str, *, is_rotated: bool) -> Shown:
-    return Shown("secret", NewSecret(key, f"/console/keys/{quote(key.key_id, safe='')}", secret, is_rotated))
