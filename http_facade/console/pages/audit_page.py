@@ -12,7 +12,13 @@ from umg_grpc.base.printable_text import printable
 from umg_grpc.v1 import pb
 
 PAGE_SIZE = 50
-OBJECT_PAGES = {"key": "keys", "channel": "channels", "project": "projects", "user": "people"}
+OBJECT_PAGES = {
+    "key": "keys",
+    "channel": "channels",
+    "organization": "projects",
+    "project": "projects",
+    "user": "people",
+}
 """Kind of an object -> its pages below `/console`."""
 
 

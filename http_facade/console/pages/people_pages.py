@@ -8,8 +8,8 @@ import msgspec
 
 from http_facade.console import form_values
 from http_facade.console.call_outcomes import Mark
-from http_facade.console.object_history import HistoryRow, object_history
 from http_facade.console.page_interface import Done, Form, Shown, Visit
+from http_facade.console.pages.audit_page import history_path
 from http_facade.console.pages.key_pages import KeyRow, key_row, new_secret
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.printable_text import printable
@@ -71,7 +71,8 @@ class PersonView:
     issuer_roles: Sequence[RoleRow]
     """Roles by groups of the issuer, which only the next sign-in changes."""
     keys: Sequence[KeyRow]
-    history: Sequence[HistoryRow]
+    history: str
+    """Page of the acts on it; "" if the person may not see it."""
     grantable: Sequence[str]
     accounts: Mapping[str, str]
     """Accounts in which the person of the session gives roles: id -> name."""
@@ -160,7 +161,7 @@ async def load_person(visit: Visit) -> PersonView:
         row=row,
         issuer_roles=given[len(row.roles) :],
         keys=[key_row(key, {}, visit.now) for key in keys],
-        history=await object_history(visit, user.user_id),
+        history=history_path(user.user_id) if visit.rights.may(pb.PERMISSION_AUDIT_READ) else "",
         grantable=granting.roles(),
         accounts=granting.accounts(),
         may_change=may_change,

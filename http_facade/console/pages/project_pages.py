@@ -11,8 +11,8 @@ import msgspec
 from http_facade.console import form_values
 from http_facade.console.budget_meters import PERIOD_NAMES, BudgetMeter, balance_meters
 from http_facade.console.call_outcomes import Mark
-from http_facade.console.object_history import HistoryRow, object_history
 from http_facade.console.page_interface import Done, Form, Visit
+from http_facade.console.pages.audit_page import history_path
 from http_facade.console.pages.key_pages import BUDGET_PERIODS, OPERATION_NAMES, KeyRow, key_row
 from umg_grpc.base.micro_credits import credits_text
 from umg_grpc.base.printable_text import printable
@@ -70,7 +70,8 @@ class AccountView:
     """(period, whether it is soft) -> credits, as a form offers them."""
     entries: Sequence[pb.UsageEntry]
     usage_filter: str
-    history: Sequence[HistoryRow]
+    history: str
+    """Page of the acts on it; "" if the person may not see it."""
     may_change: bool
 
 
@@ -137,7 +138,7 @@ async def load_project(visit: Visit) -> AccountView:
         budgets=_offered_budgets(settings),
         entries=await _usage(visit, counted),
         usage_filter=f"project={quote(','.join(counted))}",
-        history=await object_history(visit, account.account_id),
+        history=history_path(account.account_id) if visit.rights.may(pb.PERMISSION_AUDIT_READ) else "",
         may_change=visit.rights.may(WRITE_ACCOUNTS, account.account_id),
     )
 
