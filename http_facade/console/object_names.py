@@ -17,6 +17,12 @@ async def key_names(calls: SessionCalls, key_ids: Iterable[str]) -> Mapping[str,
     return {key.key_id: key.settings.name for key in (await calls.call(request, pb.ListKeysResponse)).keys}
 
 
+async def key_ids_of(calls: SessionCalls, references: Iterable[str]) -> list[str]:
+    """Return the ids of keys that are named by id, name or prefix. Raise UmgError(OBJECT_NOT_FOUND)."""
+    found = [await calls.call(pb.GetKeyRequest(key_id=each), pb.GetKeyResponse) for each in references]
+    return [each.key.key_id for each in found]
+
+
 async def account_names(calls: SessionCalls, rights: CallerRights) -> Mapping[str, str]:
     """Return the names of the organisations and projects that the person may see, by their ids."""
     found = {}

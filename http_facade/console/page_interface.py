@@ -48,6 +48,15 @@ class Shown:
 Act: TypeAlias = Callable[[Visit, Form], Awaitable[Done | Shown]]
 
 
+@dataclass(frozen=True)
+class Download:
+    """Content that is a file."""
+
+    name: str
+    media_type: str
+    text: str
+
+
 @runtime_checkable
 class Lead(Protocol):
     """Content of a page that may lead the browser to another one."""

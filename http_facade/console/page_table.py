@@ -15,6 +15,7 @@ from http_facade.console.pages import (
     project_pages,
     request_pages,
     search_page,
+    usage_page,
 )
 from umg_grpc.v1 import pb
 
@@ -24,6 +25,8 @@ CONSOLE_PAGES = (
     Page("search", "search", search_page.load_search, pb.PERMISSION_RECORDS_READ),
     Page("requests", "requests", request_pages.load_calls, pb.PERMISSION_RECORDS_READ, WATCH_GROUP),
     Page("request", "requests/{request_id:.+}", request_pages.load_call, pb.PERMISSION_RECORDS_READ),
+    Page("usage", "usage", usage_page.load_usage, pb.PERMISSION_USAGE_READ, WATCH_GROUP),
+    Page("usage_csv", "usage.csv", usage_page.load_csv, pb.PERMISSION_USAGE_READ),
     Page(
         "alerts",
         "alerts",

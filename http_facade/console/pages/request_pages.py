@@ -6,10 +6,11 @@ from urllib.parse import quote
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from http_facade.console.call_outcomes import OPERATION_NAMES, Mark, duration_text, outcome, tokens
+from http_facade.console.call_outcomes import OPERATION_NAMES, REASON_NAMES, Mark, duration_text, outcome, tokens
 from http_facade.console.figure_texts import UNKNOWN_TEXT, count_text
-from http_facade.console.object_names import key_names
+from http_facade.console.object_names import key_ids_of, key_names
 from http_facade.console.page_interface import Visit
+from umg_grpc.base.errors import UmgError
 from umg_grpc.base.printable_text import printable
 from umg_grpc.v1 import pb
 
@@ -93,7 +94,8 @@ async def load_calls(visit: Visit) -> CallList:
     request = pb.ListRequestRecordsRequest(
         start_time=filters.start_time(),
         end_time=filters.end_time(),
-        key_ids=await _key_ids(visit),
+        key_ids=await key_ids_of(visit.calls, filters.values("key")),
+        reasons=[_reason_value(each) for each in filters.values("reason")],
         models=filters.values("model"),
         channels=filters.values("channel"),
         agents=filters.values("agent"),
@@ -169,12 +171,13 @@ def call_row(record: pb.RequestRecord, names: Mapping[str, str]) -> CallRow:
     )
 
 
-async def _key_ids(visit: Visit) -> list[str]:
-    """Return the ids of the keys of the filter, which names them by id, name or prefix. Raise UmgError."""
-    found = [
-        await visit.calls.call(pb.GetKeyRequest(key_id=each), pb.GetKeyResponse) for each in visit.filters.values("key")
-    ]
-    return [each.key.key_id for each in found]
+def _reason_value(name: str) -> "pb.ErrorReason.ValueType":
+    """Return a reason by its name in lists. Raise UmgError(INVALID_FIELD) for an unknown one."""
+    value = next((value for value, each in REASON_NAMES.items() if each == name), None)
+    if value is None:
+        message = f"there is no reason `{name[:50]}`; the reference of errors lists all of them"
+        raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="reason")
+    return pb.ErrorReason.ValueType(value)
 
 
 def _attempt(record: pb.RequestRecord, attempt: pb.RequestAttempt) -> AttemptBar:

@@ -1,6 +1,7 @@
 """Console over HTTP: sign-in, pages, acts of forms, roles, and the protection of both."""
 
 import asyncio
+import csv
 import re
 from collections.abc import AsyncGenerator
 from html import unescape
@@ -128,6 +129,21 @@ async def test_a_call_is_found_by_its_id_and_shows_its_story(world: World) -> No
     listed = await world.owner.get("/console/requests?model=famG-2.5-flash&since=1h")
     assert request_id in listed.text
     assert request_id not in (await world.owner.get("/console/requests?failed=1")).text
+
+
+async def test_usage_is_shown_by_dimensions_and_its_csv_has_the_same_sums(world: World) -> None:
+    page = await world.owner.get("/console/usage?by=key&since=30d")
+    assert (page.status, ">bootstrap<" in page.text) == (200, True), page.problem
+    link = re.search(r'class="csv" href="([^"]*)"', page.text)
+    assert link
+    async with world.owner.session.get(unescape(link[1])) as response:
+        text = await response.text()
+        assert response.headers["content-disposition"].startswith('attachment; filename="usage-by-key-')
+    rows = list(csv.DictReader(text.splitlines()))
+    [shown] = re.findall(r'>bootstrap</a></td>\s*<td class="number">([\d,]+)<', page.text)
+    assert sum(int(row["calls"]) for row in rows) == int(shown.replace(",", ""))
+    wrong = await world.owner.get("/console/usage?by=colour")
+    assert (wrong.status, "`by`" in wrong.problem) == (400, True)
 
 
 async def test_each_change_is_in_the_history_of_its_object(world: World) -> None:

@@ -1,0 +1,142 @@
+"""Page of usage: calls, tokens and costs by a dimension, with their changes, and the same as CSV."""
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from http_facade.console.call_charts import CallChart, call_chart
+from http_facade.console.call_summaries import Figure, call_summary, figures
+from http_facade.console.figure_texts import change_text, exact_amount, share_text
+from http_facade.console.object_names import account_names, key_ids_of, key_names
+from http_facade.console.page_interface import Download, Visit
+from umg_grpc.base.errors import UmgError
+from umg_grpc.base.printable_text import printable
+from umg_grpc.v1 import pb
+from umg_grpc.wire.protobuf_json import enum_names
+
+DIMENSION_NAMES = enum_names(pb.UsageDimension.DESCRIPTOR)
+DIMENSION_VALUES = {name: pb.UsageDimension.ValueType(value) for value, name in DIMENSION_NAMES.items()}
+OFFERED_DIMENSIONS = ("model", "key", "channel", "project", "agent", "operation")
+GROUP_FIELDS = {"operation": "operation", "project": "project_id", "key": "key_id", "agent": "agent"}
+ROWS_PER_CALL = 10_000
+CSV_HEAD = ("day_utc", "group", "calls", "failed", "micro_credits", "credits")
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+"""First characters by which spreadsheets recognize a formula (OWASP, "CSV Injection")."""
+
+
+@dataclass(frozen=True)
+class GroupRow:
+    """Usage of one group."""
+
+    name: str
+    path: str
+    figures: pb.CallFigures
+    failed: str
+    cached: str
+    share: str
+    change: str
+
+
+@dataclass(frozen=True)
+class UsageView:
+    """Content of the page of usage."""
+
+    figures: Sequence[Figure]
+    chart: CallChart | None
+    dimension: str
+    dimensions: Mapping[str, str]
+    """Dimension -> query of the page by it."""
+    rows: Sequence[GroupRow]
+    """Groups with the highest cost, then the others together without a name."""
+    other_count: int
+    csv_path: str
+    command: str
+
+
+async def load_usage(visit: Visit) -> UsageView:
+    """Return the groups with the highest cost, with the others added up."""
+    name = _dimension(visit)
+    summary = await call_summary(visit, DIMENSION_VALUES[name])
+    names = await _names(visit, name, summary.groups)
+    rows = [_row(visit, name, names.get(each.value, each.value), each, summary.total) for each in summary.groups]
+    if summary.other_group_count:
+        rows.append(_row(visit, "", "", summary.other_groups, summary.total))
+    filters = visit.filters
+    return UsageView(
+        figures=list(figures(summary, "", "")),
+        chart=call_chart(summary.buckets, summary.bucket),
+        dimension=name,
+        dimensions={each: filters.changed(by=each) for each in OFFERED_DIMENSIONS},
+        rows=rows,
+        other_count=summary.other_group_count,
+        csv_path=f"/console/usage.csv{filters.changed(by=name)}",
+        command=filters.command("umg usage", f"--by day,{name}"),
+    )
+
+
+async def load_csv(visit: Visit) -> Download:
+    """Return usage by day and group as CSV. Its sums are those of the page."""
+    name, filters = _dimension(visit), visit.filters
+    request = pb.ListUsageRequest(
+        start_time=filters.start_time(),
+        end_time=filters.end_time(),
+        key_ids=await key_ids_of(visit.calls, filters.values("key")),
+        models=filters.values("model"),
+        channels=filters.values("channel"),
+        agents=filters.values("agent"),
+        project_ids=filters.values("project"),
+        tags=filters.tags(),
+        group_by=[DIMENSION_VALUES[name]],
+        bucket=pb.USAGE_BUCKET_DAY,
+        page_size=ROWS_PER_CALL,
+    )
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(CSV_HEAD)
+    while True:
+        page = await visit.calls.call(request, pb.ListUsageResponse)
+        writer.writerows(_cells(entry, name) for entry in page.entries)
+        if not page.next_page_token:
+            break
+        request.page_token = page.next_page_token
+    span = f"{filters.start:%Y%m%dT%H%MZ}-{filters.end or visit.now:%Y%m%dT%H%MZ}"
+    return Download(f"usage-by-{name}-{span}.csv", "text/csv; charset=utf-8", text.getvalue())
+
+
+def _dimension(visit: Visit) -> str:
+    name = visit.filters.text("by") or OFFERED_DIMENSIONS[0]
+    if name not in OFFERED_DIMENSIONS:
+        message = f"expected one of {', '.join(OFFERED_DIMENSIONS)} in `by`, got `{name[:50]}`"
+        raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="by")
+    return name
+
+
+async def _names(visit: Visit, dimension: str, groups: Sequence[pb.CallGroup]) -> Mapping[str, str]:
+    if dimension == "key":
+        return await key_names(visit.calls, (group.value for group in groups))
+    return await account_names(visit.calls, visit.rights) if dimension == "project" else {}
+
+
+def _row(visit: Visit, dimension: str, name: str, group: pb.CallGroup, total: pb.CallFigures) -> GroupRow:
+    now = group.current
+    leads = dimension in {"model", "key", "channel", "project", "agent"} and group.value
+    sees_calls = visit.rights.may(pb.PERMISSION_RECORDS_READ)
+    return GroupRow(
+        name=printable(name),
+        path=f"/console/requests{visit.filters.changed(**{dimension: group.value})}" if leads and sees_calls else "",
+        figures=now,
+        failed=share_text(now.failed_request_count, now.request_count),
+        cached=share_text(now.cache_read_tokens, now.input_tokens),
+        share=share_text(now.micro_credits, total.micro_credits),
+        change=change_text(now.micro_credits, group.previous.micro_credits),
+    )
+
+
+def _cells(entry: pb.UsageEntry, dimension: str) -> tuple[str | int, ...]:
+    value = getattr(entry, GROUP_FIELDS.get(dimension, dimension))
+    group = pb.ModelOperation.Name(value).lower() if dimension == "operation" else str(value)
+    day = entry.start_time.ToJsonString()[:10]
+    text = f"'{group}" if group.startswith(FORMULA_STARTS) else group
+    counts = (entry.request_count, entry.failed_request_count, entry.micro_credits)
+    return (day, text, *counts, exact_amount(entry.micro_credits))
