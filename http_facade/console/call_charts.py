@@ -14,7 +14,7 @@ USUAL_FORMAT = "%d %b %H:%M"
 
 
 @dataclass(frozen=True)
-class Column:
+class ChartColumn:
     """Bucket of time: calls above the line, failed ones below it."""
 
     title: str
@@ -32,7 +32,7 @@ class Column:
 class CallChart:
     """Columns of a span, with its first and last time in UTC."""
 
-    columns: Sequence[Column]
+    columns: Sequence[ChartColumn]
     first: str
     last: str
     highest: int
@@ -49,11 +49,11 @@ def call_chart(buckets: Sequence[pb.CallFigures], length: "pb.UsageBucket.ValueT
     step = CHART_WIDTH / len(buckets)
     pattern = TIME_FORMATS.get(length, USUAL_FORMAT)
     titles = [_time(each).strftime(pattern) for each in buckets]
-    columns = list[Column]()
+    columns = list[ChartColumn]()
     for number, (bucket, title) in enumerate(zip(buckets, titles, strict=True)):
         height = _scaled(bucket.request_count, highest, CALLS_HEIGHT)
         columns.append(
-            Column(
+            ChartColumn(
                 title=title,
                 calls=bucket.request_count,
                 failed=bucket.failed_request_count,

@@ -13,7 +13,7 @@ import grpc
 from aiohttp import hdrs, web
 
 from http_facade.console.address_filters import OFFERED_SPANS, Filters, read_filters
-from http_facade.console.page_interface import Done, Download, Lead, Page, Visit
+from http_facade.console.page_interface import Done, FileContent, Lead, Page, Visit
 from http_facade.console.page_rendering import render, word
 from http_facade.console.page_table import CONSOLE_PAGES, find_page
 from http_facade.console.session_calls import CONSOLE_FACE, CallerRights, SessionCalls, administrative_methods
@@ -147,7 +147,7 @@ class ConsoleHandlers:
             content = await page.load(visit)
         except UmgError as error:
             return self._problem(exchange, browser, visit.rights, error, page)
-        if isinstance(content, Download):
+        if isinstance(content, FileContent):
             return _file(content)
         if isinstance(content, Lead) and content.target:
             return _redirect(content.target)
@@ -301,7 +301,7 @@ def _redirect(path: str) -> web.Response:
     return web.Response(status=303, headers={hdrs.LOCATION: path, hdrs.CACHE_CONTROL: "no-store"})
 
 
-def _file(file: Download) -> web.Response:
+def _file(file: FileContent) -> web.Response:
     disposition = f'attachment; filename="{file.name}"'
     headers = {**FORM_PAGE_HEADERS, hdrs.CONTENT_TYPE: file.media_type, hdrs.CONTENT_DISPOSITION: disposition}
     return web.Response(headers=headers, body=file.text.encode())

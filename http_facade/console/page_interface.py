@@ -49,7 +49,7 @@ Act: TypeAlias = Callable[[Visit, Form], Awaitable[Done | Shown]]
 
 
 @dataclass(frozen=True)
-class Download:
+class FileContent:
     """Content that is a file."""
 
     name: str

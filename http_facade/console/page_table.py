@@ -9,12 +9,14 @@ from http_facade.console.pages import (
     alert_page,
     audit_page,
     channel_pages,
+    config_page,
     key_pages,
     overview_page,
     people_pages,
     project_pages,
     request_pages,
     search_page,
+    task_pages,
     usage_page,
 )
 from umg_grpc.v1 import pb
@@ -111,7 +113,23 @@ CONSOLE_PAGES = (
             "weight": channel_pages.set_weight,
         },
     ),
+    Page("tasks", "tasks", task_pages.load_tasks, pb.PERMISSION_TASKS_READ, SERVE_GROUP),
+    Page(
+        "task",
+        "tasks/{task_id}",
+        task_pages.load_task,
+        pb.PERMISSION_TASKS_READ,
+        acts={"redeliver": task_pages.redeliver},
+    ),
     Page("audit", "audit", audit_page.load_audit, pb.PERMISSION_AUDIT_READ, RECORD_GROUP),
+    Page(
+        "config",
+        "config",
+        config_page.load_config,
+        pb.PERMISSION_CONFIG_READ,
+        RECORD_GROUP,
+        least=pb.PERMISSION_EXTENT_ALL,
+    ),
 )
 _PARAMETER = re.compile(r"\{(\w+)(?::(.+?))?\}")
 

@@ -178,6 +178,7 @@ OPERATION_WORDS = (
         operation="videos",
         word=re.compile("(?:create|make|remix)_?video|video_?(?:creation|pipeline|remix|service|task)", re.IGNORECASE),
         rooms=(
+            "http_facade/console/pages/task_pages.py",
             "http_facade/handlers/video_download_handler.py",
             "http_facade/handlers/video_handlers.py",
             "umg_grpc/cli/task_record_commands.py",

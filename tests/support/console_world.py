@@ -13,6 +13,9 @@ from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.access.principals import Membership, Role
 from umg_grpc.access.users import SERVICE_ACCOUNT, Users
 
+CONSOLE_CONFIG = f"{SANDBOX}  - {{name: videos, protocols: [sandbox], pace: 0, models: [vidA-2]}}\n"
+"""Config of the tests of the console, with a channel of videos besides."""
+
 
 @dataclass(frozen=True)
 class World:
@@ -41,7 +44,7 @@ class World:
 async def console_world(folder: Path) -> AsyncIterator[World]:
     """Run a gateway with the projects `mine` and `other`, and sign its owner in."""
     async with AsyncExitStack() as stack:
-        gateway = await stack.enter_async_context(running(SANDBOX, folder))
+        gateway = await stack.enter_async_context(running(CONSOLE_CONFIG, folder))
         accounts = Accounts(gateway.service.store)
         projects = {
             name: (await accounts.create(PROJECT_KIND, {"name": name})).account_id for name in ("mine", "other")

@@ -8,10 +8,10 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from http_facade.console.call_charts import CallChart, call_chart
 from http_facade.console.call_outcomes import REASON_NAMES, Mark
-from http_facade.console.call_summaries import Figure, call_summary, figures
 from http_facade.console.figure_texts import change_text, share_text
 from http_facade.console.page_interface import Visit
 from http_facade.console.pages.channel_pages import STATE_MARKS, channel_path
+from http_facade.console.summary_figures import Figure, call_summary, figures
 from umg_grpc.base.printable_text import printable
 from umg_grpc.v1 import pb
 

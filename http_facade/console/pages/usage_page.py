@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from http_facade.console.call_charts import CallChart, call_chart
-from http_facade.console.call_summaries import Figure, call_summary, figures
 from http_facade.console.figure_texts import change_text, exact_amount, share_text
 from http_facade.console.object_names import account_names, key_ids_of, key_names
-from http_facade.console.page_interface import Download, Visit
+from http_facade.console.page_interface import FileContent, Visit
+from http_facade.console.summary_figures import Figure, call_summary, figures
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.printable_text import printable
 from umg_grpc.v1 import pb
@@ -75,7 +75,7 @@ async def load_usage(visit: Visit) -> UsageView:
     )
 
 
-async def load_csv(visit: Visit) -> Download:
+async def load_csv(visit: Visit) -> FileContent:
     """Return usage by day and group as CSV. Its sums are those of the page."""
     name, filters = _dimension(visit), visit.filters
     request = pb.ListUsageRequest(
@@ -101,7 +101,7 @@ async def load_csv(visit: Visit) -> Download:
             break
         request.page_token = page.next_page_token
     span = f"{filters.start:%Y%m%dT%H%MZ}-{filters.end or visit.now:%Y%m%dT%H%MZ}"
-    return Download(f"usage-by-{name}-{span}.csv", "text/csv; charset=utf-8", text.getvalue())
+    return FileContent(f"usage-by-{name}-{span}.csv", "text/csv; charset=utf-8", text.getvalue())
 
 
 def _dimension(visit: Visit) -> str:

@@ -146,6 +146,28 @@ async def test_usage_is_shown_by_dimensions_and_its_csv_has_the_same_sums(world:
     assert (wrong.status, "`by`" in wrong.problem) == (400, True)
 
 
+async def test_a_task_is_shown_with_its_states_and_notifications(world: World) -> None:
+    async with world.owner.session.post(
+        "/v1/video/generations",
+        json={"model": "vidA-2", "prompt": HOSTILE},
+        headers={"authorization": f"Bearer {KEY}"},
+    ) as response:
+        task_id = (await response.json())["task_id"]
+    listed = await world.owner.get("/console/tasks?model=vidA-2")
+    assert task_id in listed.text
+    assert task_id not in (await world.owner.get("/console/tasks?undelivered=1")).text
+    shown = await world.owner.get(f"/console/tasks/{task_id}")
+    assert (shown.status, "The caller asked for no notifications." in shown.text) == (200, True)
+    wrong = await world.owner.get("/console/tasks?stuck=long")
+    assert (wrong.status, "`stuck`" in wrong.problem) == (400, True)
+
+
+async def test_the_config_is_shown_with_its_sources_and_without_secrets(world: World) -> None:
+    page = await world.owner.get("/console/config?path=channels")
+    assert (page.status, "channels[0].name" in page.text, "test.yaml" in page.text) == (200, True, True)
+    assert KEY not in (await world.owner.get("/console/config?all=1")).text
+
+
 async def test_each_change_is_in_the_history_of_its_object(world: World) -> None:
     await create(world.owner, "watched", budget="5", budget_period="month")
     key = await ApiKeys(world.gateway.service.store).get("watched")

@@ -1,0 +1,159 @@
+"""Pages of video tasks: the list with its filters, and one task with its notifications and their redelivery."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from http_facade.console import form_values
+from http_facade.console.call_outcomes import Mark
+from http_facade.console.object_names import key_ids_of
+from http_facade.console.page_interface import Done, Form, Visit
+from http_facade.console.pages.request_pages import call_path
+from umg_grpc.base.errors import UmgError
+from umg_grpc.base.printable_text import printable
+from umg_grpc.v1 import pb
+from umg_grpc.wire.protobuf_json import enum_names
+
+PAGE_SIZE = 50
+STATE_NAMES = enum_names(pb.VideoTaskState.DESCRIPTOR)
+STATE_COLOURS = {"succeeded": "good", "failed": "bad", "cancelled": "off"}
+CALLBACK_MARKS = {
+    pb.TASK_CALLBACK_STATE_WAITING: Mark("warn", "not yet delivered"),
+    pb.TASK_CALLBACK_STATE_DELIVERED: Mark("good", "delivered"),
+    pb.TASK_CALLBACK_STATE_GIVEN_UP: Mark("bad", "given up"),
+}
+UNDELIVERED_STATES = (pb.TASK_CALLBACK_STATE_WAITING, pb.TASK_CALLBACK_STATE_GIVEN_UP)
+
+
+@dataclass(frozen=True)
+class TaskRow:
+    """Row of the list of tasks."""
+
+    task_id: str
+    path: str
+    mark: Mark
+    progress: str
+    model: str
+    key_name: str
+    channel: str
+    created: Timestamp | None
+    updated: Timestamp
+    stall: str
+    callbacks: Sequence[Mark]
+
+
+@dataclass(frozen=True)
+class TaskList:
+    """Content of the list of tasks."""
+
+    rows: Sequence[TaskRow]
+    undelivered_only: bool
+    stuck: str
+    older: str
+    newest: str
+
+
+@dataclass(frozen=True)
+class CallbackRow:
+    """Notification of the caller's server about a task."""
+
+    callback: pb.TaskCallback
+    mark: Mark
+    url: str
+    problem: str
+
+
+@dataclass(frozen=True)
+class TaskStory:
+    """Content of the page of one task."""
+
+    row: TaskRow
+    task: pb.TaskRecord
+    states: Sequence[tuple[Mark, Timestamp]]
+    problem: str
+    request_path: str
+    callbacks: Sequence[CallbackRow]
+    may_redeliver: bool
+
+
+async def load_tasks(visit: Visit) -> TaskList:
+    """Return a page of the tasks that the filters select, newest first."""
+    filters = visit.filters
+    undelivered_only, stuck = bool(filters.text("undelivered")), filters.text("stuck")
+    request = pb.ListTasksRequest(
+        key_ids=await key_ids_of(visit.calls, filters.values("key")),
+        models=filters.values("model"),
+        channels=filters.values("channel"),
+        project_ids=filters.values("project"),
+        stuck_minutes=form_values.number({"stuck": stuck}, "stuck"),
+        callback_states=UNDELIVERED_STATES if undelivered_only else (),
+        page_size=PAGE_SIZE,
+        page_token=filters.page_token,
+    )
+    response = await visit.calls.call(request, pb.ListTasksResponse)
+    return TaskList(
+        rows=[_row(task) for task in response.tasks],
+        undelivered_only=undelivered_only,
+        stuck=stuck,
+        older=filters.changed(page=response.next_page_token) if response.next_page_token else "",
+        newest=filters.changed() if filters.page_token else "",
+    )
+
+
+async def load_task(visit: Visit) -> TaskStory:
+    """Return one task. Raise UmgError(OBJECT_NOT_FOUND)."""
+    request = pb.GetTaskRequest(task_id=visit.parameters["task_id"])
+    task = (await visit.calls.call(request, pb.GetTaskResponse)).task
+    return TaskStory(
+        row=_row(task),
+        task=task,
+        states=[(_mark(each.state), each.time) for each in task.state_times],
+        problem=printable(task.error.message),
+        request_path=call_path(task.request_id) if task.request_id else "",
+        callbacks=[_callback(each) for each in task.callbacks],
+        may_redeliver=bool(task.callbacks) and visit.rights.may(pb.PERMISSION_TASKS_WRITE),
+    )
+
+
+async def redeliver(visit: Visit, form: Form) -> Done:
+    """Deliver a notification again, and wait for the receiver. Raise UmgError with its failure."""
+    task_id, callback_id = visit.parameters["task_id"], form_values.text(form, "callback")
+    request = pb.RedeliverCallbackRequest(task_id=task_id, callback_id=callback_id)
+    task = (await visit.calls.call(request, pb.RedeliverCallbackResponse)).task
+    failed = [each for each in task.callbacks if callback_id in {"", each.callback_id} and each.last_error]
+    if failed and failed[-1].state != pb.TASK_CALLBACK_STATE_DELIVERED:
+        raise UmgError(pb.ERROR_REASON_UNAVAILABLE, f"not delivered: {printable(failed[-1].last_error)}")
+    return Done(f"tasks/{quote(task_id, safe='')}", "callback_delivered")
+
+
+def _row(task: pb.TaskRecord) -> TaskRow:
+    return TaskRow(
+        task_id=printable(task.task_id),
+        path=f"/console/tasks/{quote(task.task_id, safe='')}",
+        mark=_mark(task.state),
+        progress=f"{task.progress_percent} %" if task.HasField("progress_percent") else "",
+        model=printable(task.model),
+        key_name=printable(task.key_name or task.key_id),
+        channel=printable(task.channel),
+        created=task.state_times[0].time if task.state_times else None,
+        updated=task.update_time,
+        stall=printable(task.stall),
+        callbacks=[CALLBACK_MARKS[each.state] for each in task.callbacks],
+    )
+
+
+def _mark(state: "pb.VideoTaskState.ValueType") -> Mark:
+    name = STATE_NAMES.get(state, "")
+    return Mark(STATE_COLOURS.get(name, "info"), name)
+
+
+def _callback(callback: pb.TaskCallback) -> CallbackRow:
+    status = f"{callback.status_code} " if callback.HasField("status_code") else ""
+    return CallbackRow(
+        callback=callback,
+        mark=CALLBACK_MARKS[callback.state],
+        url=printable(callback.url),
+        problem=printable(status + callback.last_error),
+    )
