@@ -316,7 +316,7 @@ async def _sign_in_link(state: Gateway, config: Config, options: Options) -> str
     finally:
         await store.aclose()
     scheme = "http" if config.tls is None else "https"
-    return f"{scheme}://{state.http}/auth/login#code={code}"
+    return f"{scheme}://{state.http}/auth/login?return=/console#code={code}"
 
 
 async def _reload_alone(reload: Callable[[], Awaitable[Outcome]]) -> Sequence[Outcome]:

@@ -145,7 +145,7 @@ async def test_a_terminal_shows_the_key_once_when_it_is_made(config: Path, tmp_p
 
 async def test_a_terminal_shows_a_link_to_sign_in_where_no_other_machine_connects(config: Path, tmp_path: Path) -> None:
     files = ("--config", str(config), "--data", str(tmp_path / "data"))
-    link = r"sign in http://127\.0\.0\.1:[0-9]+/auth/login#code=[\w-]{43} "
+    link = r"sign in http://127\.0\.0\.1:[0-9]+/auth/login\?return=/console#code=[\w-]{43} "
     first, second = [
         re.findall(link, await printed_on_a_terminal(*files, environment={"UMG_API_KEY": FIRST})) for _ in range(2)
     ]
