@@ -173,7 +173,8 @@ class _Reader:
         current, *earlier = self._tables
         usable = usable_totals([*columns], bucket, among)
         parts = divided(current, usable, since, until, self._now)
-        return [*(UsagePart(table, since, until) for table in earlier if since < until), *parts]
+        found = [*(UsagePart(table, since, until) for table in earlier if since < until), *parts]
+        return found or [UsagePart(current, since, until)]  # a query needs one, also for a span without any time
 
     def _group_columns(self) -> set[str]:
         dimension = self._request.dimension

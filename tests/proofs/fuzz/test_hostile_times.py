@@ -20,7 +20,7 @@ from umg_grpc.process.service_factory import SERVICE_NAMES
 from umg_grpc.v1 import pb
 
 TIME_TYPES = {"google.protobuf.Timestamp", "google.protobuf.Duration"}
-MISSING = {"key_id": "self", "model": "famO-5"}
+MISSING = {"key_id": "self", "model": "famO-5", "channel": "sandbox"}
 """Values of texts that a request needs, so that it is not refused before its times."""
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

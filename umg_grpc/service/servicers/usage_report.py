@@ -143,7 +143,10 @@ def quantities(counts: Mapping[str, int]) -> list[pb.Quantity]:
 
 
 def end_of(bucket: str, begins: datetime) -> datetime:
-    """Return the end of the time span (`bucket`) that begins at a time."""
-    if bucket == MONTH_BUCKET:
-        return (begins + timedelta(days=31)).replace(day=1)
-    return begins + timedelta(microseconds=BUCKET_MICROS[bucket])
+    """Return the end of the time span (`bucket`) that begins at a time; of the last one of all the end of time."""
+    try:
+        if bucket == MONTH_BUCKET:
+            return (begins + timedelta(days=31)).replace(day=1)
+        return begins + timedelta(microseconds=BUCKET_MICROS[bucket])
+    except OverflowError:
+        return datetime.max.replace(tzinfo=begins.tzinfo)
