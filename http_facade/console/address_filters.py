@@ -1,7 +1,7 @@
 """Filters of the console's pages, which are the query of their addresses and the flags of the command line."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from shlex import quote
@@ -21,6 +21,16 @@ LIST_NAMES = ("key", "project", "model", "channel", "agent", "user")
 FLAG_NAMES = {"user": "end-user"}
 """Filter -> flag of the command line, where they differ."""
 FAILED_FLAG, PAGE_NAME = "failed", "page"
+
+
+@dataclass(frozen=True)
+class ListPages:
+    """Queries of the pages of a list around the present one."""
+
+    older: str
+    """Query of the next page; "" on the last one."""
+    newest: str
+    """Query of the first page; "" on it."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +88,14 @@ class Filters:
         shown = {name: value for name, value in query.items() if value}
         return f"?{urlencode(shown, safe=',:=*')}" if shown else "?"
 
-    def kept(self, names: Collection[str] = ("since", "until", *LIST_NAMES, "tag", FAILED_FLAG)) -> str:
+    def pages(self, next_page_token: str) -> ListPages:
+        """Return the pages around the present one, by the token of the next one."""
+        older = self.changed(page=next_page_token) if next_page_token else ""
+        return ListPages(older, self.changed() if self.page_token else "")
+
+    def kept(self) -> str:
         """Return the query with the filters that other pages have, too."""
+        names = ("since", "until", *LIST_NAMES, "tag", FAILED_FLAG)
         shown = {name: value for name, value in self.query.items() if name in names}
         return f"?{urlencode(shown, safe=',:=*')}" if shown else ""
 

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.protobuf_json import enum_names
 
 PERIOD_NAMES = enum_names(pb.BudgetPeriod.DESCRIPTOR)
 WARN_PERCENT = 80
-PERIOD_DAYS = {pb.BUDGET_PERIOD_DAY: 1, pb.BUDGET_PERIOD_MONTH: 30}
+RENEWED_PERIODS = frozenset({pb.BUDGET_PERIOD_DAY, pb.BUDGET_PERIOD_MONTH})
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def _meter(budget: pb.Budget, spent: int, reserved: int, now: datetime) -> Budge
 
 def _end(budget: pb.Budget, spent: int, now: datetime) -> datetime | None:
     """Return when a budget is used up at the mean rate of its present period."""
-    if budget.period not in PERIOD_DAYS or spent <= 0 or spent >= budget.micro_credits:
+    if budget.period not in RENEWED_PERIODS or spent <= 0 or spent >= budget.micro_credits:
         return None
     begin = now.replace(hour=0, minute=0, second=0, microsecond=0)
     following = begin + timedelta(days=1)
@@ -73,4 +73,4 @@ def _end(budget: pb.Budget, spent: int, now: datetime) -> datetime | None:
         following = (begin + timedelta(days=32)).replace(day=1)
     rate = spent / max((now - begin).total_seconds(), 1)
     end = now + timedelta(seconds=(budget.micro_credits - spent) / rate)
-    return end.astimezone(UTC) if end < following else None
+    return end if end < following else None

@@ -31,7 +31,6 @@ from umg_grpc.wire.core.json_decoding import echo
 from umg_grpc.wire.errors.http_status import HTTP_STATUS
 
 CONSOLE_PATH, LOGIN_PATH = "/console", "/auth/login"
-HOLDER_PATH = f"{CONSOLE_PATH}/me"
 MAX_PAGES = 4
 """Pages that a process draws at once, so that calls come first."""
 MAX_FORM_BYTES = 65_536
@@ -124,8 +123,6 @@ class ConsoleHandlers:
         self, exchange: HttpExchange, browser: BrowserSession, calls: SessionCalls, rights: CallerRights
     ) -> web.Response:
         path = exchange.parameters.get("page", "")
-        if rights.is_holder and not path:
-            return _redirect(HOLDER_PATH)
         try:
             page, parameters = _found(path)
             visit = _visit(exchange, calls, rights, parameters)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import grpc
@@ -46,16 +45,13 @@ class SessionCalls:
     async def call(self, request: Message, kind: type[ResponseT]) -> ResponseT:
         """Call the method with this type of request. Raise UmgError."""
         method = self._methods[request.DESCRIPTOR.full_name]
-        failure: Exception
         try:
             response = await method(request, metadata=administrative_metadata(self._exchange, CONSOLE_FACE))
         except grpc.aio.AioRpcError as error:
-            failure = from_rpc(error)
-        else:
-            if not isinstance(response, kind):
-                raise TypeError(f"expected a {kind.__name__}")
-            return response
-        raise failure
+            raise from_rpc(error) from None
+        if not isinstance(response, kind):
+            raise TypeError(f"expected a {kind.__name__}")
+        return response
 
 
 @dataclass(frozen=True)
@@ -63,11 +59,6 @@ class CallerRights:
     """Person of the session with roles and their permissions, as the service states them."""
 
     caller: pb.GetCallerResponse
-
-    @cached_property
-    def is_holder(self) -> bool:
-        """Whether the person has no role, so that only the own key exists."""
-        return not self.caller.memberships
 
     def may(self, permission: "Permission", account_id: str | None = None) -> bool:
         """Return whether a permission holds for more than the calling key: anywhere for None, else in an account."""

@@ -3,8 +3,6 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from google.protobuf.duration_pb2 import Duration
-
 from http_facade.console.figure_texts import UNKNOWN_TEXT, amount_text, change_text, count_text, share_text
 from http_facade.console.object_names import key_ids_of
 from http_facade.console.page_interface import Visit
@@ -55,16 +53,14 @@ def figures(summary: pb.GetCallSummaryResponse, calls_path: str, failed_path: st
         change_text(now.failed_request_count, before.failed_request_count),
         failed_path,
     )
-    yield Figure("first_byte", *_duration(now, before, "first_byte"))
-    yield Figure("whole_call", *_duration(now, before, "whole_call"))
+    yield Figure("first_byte", *_duration(now.first_byte, before.first_byte))
+    yield Figure("whole_call", *_duration(now.whole_call, before.whole_call))
     yield Figure("spend", amount_text(now.micro_credits), change_text(now.micro_credits, before.micro_credits))
     yield Figure("cached", share_text(now.cache_read_tokens, now.input_tokens), "")
 
 
-def _duration(now: pb.CallFigures, before: pb.CallFigures, name: str) -> tuple[str, str]:
-    if not now.HasField(name):  # type: ignore[arg-type]  # one of two fields
+def _duration(now: pb.DurationPercentiles, before: pb.DurationPercentiles) -> tuple[str, str]:
+    if not now.call_count:
         return UNKNOWN_TEXT, ""
-    present: Duration = getattr(now, name).p95
-    former: Duration = getattr(before, name).p95
-    milliseconds = present.ToMilliseconds()
-    return f"{milliseconds:,} ms", change_text(milliseconds, former.ToMilliseconds())
+    milliseconds = now.p95.ToMilliseconds()
+    return f"{milliseconds:,} ms", change_text(milliseconds, before.p95.ToMilliseconds())

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from http_facade.console import form_values
+from http_facade.console.address_filters import ListPages
 from http_facade.console.call_outcomes import Mark
 from http_facade.console.page_interface import Done, Form, Visit
 from umg_grpc.base.errors import UmgError
@@ -34,8 +35,7 @@ class AlertListing:
 
     rows: Sequence[AlertLine]
     open_only: bool
-    older: str
-    newest: str
+    pages: ListPages
     may_test: bool
 
 
@@ -48,8 +48,7 @@ async def load_alerts(visit: Visit) -> AlertListing:
     return AlertListing(
         rows=[_row(record) for record in response.alerts],
         open_only=open_only,
-        older=filters.changed(page=response.next_page_token) if response.next_page_token else "",
-        newest=filters.changed() if filters.page_token else "",
+        pages=filters.pages(response.next_page_token),
         may_test=visit.rights.may(pb.PERMISSION_ALERTS_WRITE),
     )
 

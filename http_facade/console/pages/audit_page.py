@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from http_facade.console.address_filters import ListPages
 from http_facade.console.page_interface import Visit
 from umg_grpc.base.printable_text import printable
 from umg_grpc.v1 import pb
@@ -51,8 +52,7 @@ class AuditTable:
 
     rows: Sequence[AuditLine]
     refused_only: bool
-    older: str
-    newest: str
+    pages: ListPages
     command: str
 
 
@@ -75,8 +75,7 @@ async def load_audit(visit: Visit) -> AuditTable:
     return AuditTable(
         rows=[_row(event) for event in response.events],
         refused_only=refused_only,
-        older=filters.changed(page=response.next_page_token) if response.next_page_token else "",
-        newest=filters.changed() if filters.page_token else "",
+        pages=filters.pages(response.next_page_token),
         command=f"umg audit list --since {filters.text('since')}{' --refused' if refused_only else ''}",
     )
 

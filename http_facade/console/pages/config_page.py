@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from http_facade.console.address_filters import ListPages
 from http_facade.console.call_outcomes import Mark
 from http_facade.console.page_interface import Visit
 from umg_grpc.base.printable_text import printable
@@ -31,8 +32,7 @@ class ConfigView:
     prefix: str
     all_settings: bool
     problems: Sequence[str]
-    older: str
-    newest: str
+    pages: ListPages
 
 
 async def load_config(visit: Visit) -> ConfigView:
@@ -51,8 +51,7 @@ async def load_config(visit: Visit) -> ConfigView:
         prefix=prefix,
         all_settings=all_settings,
         problems=[_problem(each, status.filename) for each in (*status.file_problems, *status.reload_problems)],
-        older=filters.changed(page=response.next_page_token) if response.next_page_token else "",
-        newest=filters.changed() if filters.page_token else "",
+        pages=filters.pages(response.next_page_token),
     )
 
 

@@ -8,6 +8,7 @@ from urllib.parse import quote
 import msgspec
 
 from http_facade.console import form_values
+from http_facade.console.address_filters import ListPages
 from http_facade.console.budget_meters import BudgetMeter, key_meters
 from http_facade.console.call_outcomes import Mark
 from http_facade.console.object_names import account_names
@@ -47,8 +48,7 @@ class KeyList:
     rows: Sequence[KeyRow]
     text: str
     include_ended: bool
-    older: str
-    newest: str
+    pages: ListPages
     may_create: bool
 
 
@@ -107,8 +107,7 @@ async def load_keys(visit: Visit) -> KeyList:
         rows=[key_row(key, names, visit.now) for key in response.keys],
         text=filters.text("text"),
         include_ended=include_ended,
-        older=filters.changed(page=response.next_page_token) if response.next_page_token else "",
-        newest=filters.changed() if filters.page_token else "",
+        pages=filters.pages(response.next_page_token),
         may_create=visit.rights.may(pb.PERMISSION_KEYS_WRITE),
     )
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from urllib.parse import quote
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
@@ -112,7 +111,7 @@ def _spend(visit: Visit, group: pb.CallGroup, total: pb.CallFigures, *, sees_cal
 def _failure(visit: Visit, name: str, count: pb.FailureCount, *, sees_calls: bool) -> FailureRow:
     return FailureRow(
         name=printable(name),
-        path=f"/console/requests{visit.filters.changed(reason=quote(name))}" if sees_calls and name else "",
+        path=f"/console/requests{visit.filters.changed(reason=name)}" if sees_calls and name else "",
         calls=count.request_count,
         change=change_text(count.request_count, count.previous_request_count),
     )

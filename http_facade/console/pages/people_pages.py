@@ -7,6 +7,7 @@ from urllib.parse import quote
 import msgspec
 
 from http_facade.console import form_values
+from http_facade.console.address_filters import ListPages
 from http_facade.console.call_outcomes import Mark
 from http_facade.console.page_interface import Done, Form, Shown, Visit
 from http_facade.console.pages.audit_page import history_path
@@ -58,8 +59,7 @@ class PeopleList:
     rows: Sequence[PersonRow]
     roles: Sequence[str]
     include_disabled: bool
-    older: str
-    newest: str
+    pages: ListPages
     may_add: bool
 
 
@@ -141,8 +141,7 @@ async def load_people(visit: Visit) -> PeopleList:
         rows=[_row(user, granting) for user in response.users],
         roles=ALL_ROLES,
         include_disabled=include_disabled,
-        older=filters.changed(page=response.next_page_token) if response.next_page_token else "",
-        newest=filters.changed() if filters.page_token else "",
+        pages=filters.pages(response.next_page_token),
         may_add=bool(granting.accounts()),
     )
 

@@ -9,6 +9,7 @@ from urllib.parse import quote
 import msgspec
 
 from http_facade.console import form_values
+from http_facade.console.address_filters import ListPages
 from http_facade.console.budget_meters import PERIOD_NAMES, BudgetMeter, balance_meters
 from http_facade.console.call_outcomes import Mark
 from http_facade.console.page_interface import Done, Form, Visit
@@ -47,8 +48,7 @@ class AccountTree:
 
     rows: Sequence[ListedAccount]
     include_closed: bool
-    older: str
-    newest: str
+    pages: ListPages
     may_create: bool
 
 
@@ -108,8 +108,7 @@ async def load_projects(visit: Visit) -> AccountTree:
     return AccountTree(
         rows=rows,
         include_closed=not is_open,
-        older=filters.changed(page=response.next_page_token) if response.next_page_token else "",
-        newest=filters.changed() if filters.page_token else "",
+        pages=filters.pages(response.next_page_token),
         may_create=_may_create(visit, organizations),
     )
 

@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from http_facade.console.address_filters import ListPages
 from http_facade.console.call_outcomes import OPERATION_NAMES, REASON_NAMES, Mark, duration_text, outcome, tokens
 from http_facade.console.figure_texts import UNKNOWN_TEXT, count_text
 from http_facade.console.object_names import key_ids_of, key_names
@@ -42,10 +43,7 @@ class CallList:
     """Content of the list of calls."""
 
     rows: Sequence[CallRow]
-    older: str
-    """Query of the next page; "" on the last one."""
-    newest: str
-    """Query of the first page; "" on it."""
+    pages: ListPages
     command: str
 
 
@@ -110,8 +108,7 @@ async def load_calls(visit: Visit) -> CallList:
     names = await key_names(visit.calls, (record.key_id for record in response.records))
     return CallList(
         rows=[call_row(record, names) for record in response.records],
-        older=filters.changed(page=response.next_page_token) if response.next_page_token else "",
-        newest=filters.changed() if filters.page_token else "",
+        pages=filters.pages(response.next_page_token),
         command=filters.command("umg requests list"),
     )
 

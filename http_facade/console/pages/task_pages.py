@@ -7,6 +7,7 @@ from urllib.parse import quote
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from http_facade.console import form_values
+from http_facade.console.address_filters import ListPages
 from http_facade.console.call_outcomes import Mark
 from http_facade.console.object_names import key_ids_of
 from http_facade.console.page_interface import Done, Form, Visit
@@ -51,8 +52,7 @@ class TaskList:
     rows: Sequence[TaskRow]
     undelivered_only: bool
     stuck: str
-    older: str
-    newest: str
+    pages: ListPages
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,7 @@ async def load_tasks(visit: Visit) -> TaskList:
         rows=[_row(task) for task in response.tasks],
         undelivered_only=undelivered_only,
         stuck=stuck,
-        older=filters.changed(page=response.next_page_token) if response.next_page_token else "",
-        newest=filters.changed() if filters.page_token else "",
+        pages=filters.pages(response.next_page_token),
     )
 
 

@@ -18,7 +18,7 @@ from umg_grpc.wire.protobuf_json import enum_names
 DIMENSION_NAMES = enum_names(pb.UsageDimension.DESCRIPTOR)
 DIMENSION_VALUES = {name: pb.UsageDimension.ValueType(value) for value, name in DIMENSION_NAMES.items()}
 OFFERED_DIMENSIONS = ("model", "key", "channel", "project", "agent", "operation")
-GROUP_FIELDS = {"operation": "operation", "project": "project_id", "key": "key_id", "agent": "agent"}
+GROUP_FIELDS = {"project": "project_id", "key": "key_id"}
 ROWS_PER_CALL = 10_000
 CSV_HEAD = ("day_utc", "group", "calls", "failed", "micro_credits", "credits")
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
