@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from types import MappingProxyType
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import urlencode
 
 import grpc
 from aiohttp import hdrs, web
@@ -17,11 +17,10 @@ from http_facade.console.page_interface import Done, FileContent, Lead, Page, Vi
 from http_facade.console.page_rendering import render, word
 from http_facade.console.page_table import CONSOLE_PAGES, find_page
 from http_facade.console.session_calls import CONSOLE_FACE, CallerRights, SessionCalls, administrative_methods
+from http_facade.exchange.browser_forms import explain_on_page, lead_to, read_form
 from http_facade.exchange.browser_sessions import BrowserSession, csrf_token
-from http_facade.exchange.handler_failures import explain
 from http_facade.exchange.http_exchange import HttpExchange
-from http_facade.exchange.page_headers import FORM_PAGE_HEADERS, FORM_TYPE, HTML_TYPE
-from http_facade.exchange.request_bodies import read_body
+from http_facade.exchange.page_headers import FORM_PAGE_HEADERS, HTML_TYPE
 from http_facade.exchange.server_settings import Settings
 from http_facade.exchange.sign_on_interface import BrowserSignOn
 from http_facade.routes import Shape
@@ -147,18 +146,18 @@ class ConsoleHandlers:
         if isinstance(content, FileContent):
             return _file(content)
         if isinstance(content, Lead) and content.target:
-            return _redirect(content.target)
+            return lead_to(content.target)
         frame = self._frame(exchange, browser, page, visit)
         if problem is None:
             return _html(200, page.name, frame=frame, content=content, problem=None)
-        explained, frame = self._explained(problem, exchange), replace(frame, entered=entered)
+        explained, frame = explain_on_page(problem, exchange, CONSOLE_FACE), replace(frame, entered=entered)
         return _html(HTTP_STATUS[explained.reason], page.name, frame=frame, content=content, problem=explained)
 
     async def _act(
         self, exchange: HttpExchange, browser: BrowserSession, calls: SessionCalls, rights: CallerRights
     ) -> web.Response:
         browser.check_site()
-        form = await self._form(exchange)
+        form = await read_form(exchange, self._settings, MAX_FORM_BYTES)
         browser.check_csrf_token(form.pop(TOKEN_FIELD, ""))
         path = exchange.parameters.get("page", "")
         if path == THEME_PATH:
@@ -176,7 +175,7 @@ class ConsoleHandlers:
             return await self._shown(exchange, browser, page, visit, error, form)
         if isinstance(done, Done):
             separator = "&" if "?" in done.path else "?"
-            return _redirect(f"{CONSOLE_PATH}/{done.path}{separator}{urlencode({NOTE_NAME: done.note})}")
+            return lead_to(f"{CONSOLE_PATH}/{done.path}{separator}{urlencode({NOTE_NAME: done.note})}")
         frame = self._frame(exchange, browser, page, visit)
         return _html(200, done.template, frame=frame, content=done.content, problem=None)
 
@@ -210,7 +209,7 @@ class ConsoleHandlers:
             path=exchange.request.path,
             now=now,
         )
-        explained = self._explained(error, exchange)
+        explained = explain_on_page(error, exchange, CONSOLE_FACE)
         return _html(HTTP_STATUS[explained.reason], "problem", frame=frame, content=None, problem=explained)
 
     def _frame(self, exchange: HttpExchange, browser: BrowserSession, page: Page, visit: Visit) -> PageFrame:
@@ -226,22 +225,12 @@ class ConsoleHandlers:
             now=visit.now,
         )
 
-    def _explained(self, error: UmgError, exchange: HttpExchange) -> UmgError:
-        explained = explain(error, exchange, CONSOLE_FACE)
-        exchange.failure = explained.name
-        return explained
-
     @property
     def _sign_on(self) -> BrowserSignOn:
         if (sign_on := self._settings.sign_on) is None:
             message = "the console is served by the HTTP face of the service's own process, which this one is not"
             raise UmgError(pb.ERROR_REASON_API_NOT_SERVED, message, api="console")
         return sign_on
-
-    async def _form(self, exchange: HttpExchange) -> dict[str, str]:
-        limit = min(MAX_FORM_BYTES, self._settings.body_limit_bytes)
-        body = await read_body(exchange, limit, self._settings.upload_seconds, (FORM_TYPE,))
-        return dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
 
 
 _USED_FORMS = OrderedDict[str, None]()
@@ -267,13 +256,13 @@ def _visit(exchange: HttpExchange, calls: SessionCalls, rights: CallerRights, pa
 
 def _sign_in(exchange: HttpExchange) -> web.Response:
     target = exchange.request.path_qs if exchange.request.method == hdrs.METH_GET else CONSOLE_PATH
-    return _redirect(f"{LOGIN_PATH}?{urlencode({'return': target})}")
+    return lead_to(f"{LOGIN_PATH}?{urlencode({'return': target})}")
 
 
 def _themed(form: Mapping[str, str]) -> web.Response:
     """Return the way back to a page, with the chosen colours."""
     path = form.get("return", "")
-    response = _redirect(path if path.startswith(CONSOLE_PATH) else CONSOLE_PATH)
+    response = lead_to(path if path.startswith(CONSOLE_PATH) else CONSOLE_PATH)
     theme = form.get("theme", "")
     response.set_cookie(
         THEME_COOKIE, theme if theme in PAGE_THEMES else PAGE_THEMES[0], max_age=THEME_SECONDS, samesite="Lax"
@@ -292,10 +281,6 @@ def _note(key: str) -> str:
         return word(f"notes.{key}") if key else ""
     except KeyError:
         return ""
-
-
-def _redirect(path: str) -> web.Response:
-    return web.Response(status=303, headers={hdrs.LOCATION: path, hdrs.CACHE_CONTROL: "no-store"})
 
 
 def _file(file: FileContent) -> web.Response:

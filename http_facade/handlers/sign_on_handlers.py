@@ -1,18 +1,18 @@
 """Handlers of the sign-on of people: the page with the issuers, the redirects to and from them, and sign-out."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from html import escape
 from importlib.resources import files
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import urlencode
 
 import msgspec
 from aiohttp import hdrs, web
 
+from http_facade.exchange.browser_forms import explain_on_page, lead_to, read_form
 from http_facade.exchange.browser_sessions import BrowserSession, csrf_token
-from http_facade.exchange.handler_failures import explain
 from http_facade.exchange.http_exchange import HttpExchange
-from http_facade.exchange.page_headers import FORM_PAGE_HEADERS, FORM_TYPE, HTML_TYPE
-from http_facade.exchange.request_bodies import JSON_TYPE, read_body
+from http_facade.exchange.page_headers import FORM_PAGE_HEADERS, HTML_TYPE
+from http_facade.exchange.request_bodies import JSON_TYPE
 from http_facade.exchange.server_settings import Settings
 from http_facade.exchange.sign_on_interface import BrowserSignOn, SignInClient, local_path
 from http_facade.routes import Shape
@@ -58,8 +58,8 @@ class SignOnHandlers:
         try:
             url, kept = await self._sign_on.begin(issuer, return_path)
         except UmgError as error:
-            return self._page(return_path, self._explained(error, exchange))
-        response = _redirect(url)
+            return self._page(return_path, explain_on_page(error, exchange, self._face))
+        response = lead_to(url)
         browser.keep_attempt(response, kept)
         return response
 
@@ -76,7 +76,7 @@ class SignOnHandlers:
         """Open a session by an API key or a code of the start, and lead the browser on."""
         browser = self._browser(exchange)
         browser.check_site()
-        form = await self._form(exchange)
+        form = await read_form(exchange, self._settings, MAX_FORM_BYTES)
         return_path = local_path(form.get("return", "/"))
 
         async def opened(client: SignInClient) -> tuple[str, str]:
@@ -91,9 +91,9 @@ class SignOnHandlers:
         browser = self._browser(exchange)
         browser.check_site()
         if token := browser.token:
-            browser.check_csrf_token((await self._form(exchange)).get("csrf_token", ""))
+            browser.check_csrf_token((await read_form(exchange, self._settings, MAX_FORM_BYTES)).get("csrf_token", ""))
             await self._sign_on.end(token)
-        response = _redirect(LOGIN_PATH)
+        response = lead_to(LOGIN_PATH)
         browser.forget_token(response)
         return response
 
@@ -136,27 +136,17 @@ class SignOnHandlers:
         except UmgError as error:
             if error.reason in COUNTED_REASONS:
                 failures.count(client.address)
-            response = self._page(return_path, self._explained(error, exchange))
+            response = self._page(return_path, explain_on_page(error, exchange, self._face))
             browser.forget_attempt(response)
             return response
         if browser.token:
             await self._sign_on.end(browser.token)
-        response = _redirect(local_path(target))
+        response = lead_to(local_path(target))
         browser.keep_token(response, token)
         return response
 
     def _browser(self, exchange: HttpExchange) -> BrowserSession:
         return BrowserSession(exchange.request, self._sign_on.base_url)
-
-    def _explained(self, error: UmgError, exchange: HttpExchange) -> UmgError:
-        explained = explain(error, exchange, self._face)
-        exchange.failure = explained.name
-        return explained
-
-    async def _form(self, exchange: HttpExchange) -> Mapping[str, str]:
-        limit = min(MAX_FORM_BYTES, self._settings.body_limit_bytes)
-        body = await read_body(exchange, limit, self._settings.upload_seconds, (FORM_TYPE,))
-        return dict(parse_qsl(body.decode("utf-8", "replace")))
 
     def _page(self, return_path: str, error: UmgError | None = None) -> web.Response:
         links = list[str]()
@@ -173,11 +163,6 @@ class SignOnHandlers:
         status = HTTP_STATUS[error.reason] if error is not None else 200
         headers = {**FORM_PAGE_HEADERS, hdrs.CONTENT_TYPE: HTML_TYPE}
         return web.Response(status=status, headers=headers, body=text.encode())
-
-
-def _redirect(url: str) -> web.Response:
-    headers = {hdrs.LOCATION: url, hdrs.CACHE_CONTROL: "no-store", "referrer-policy": "no-referrer"}
-    return web.Response(status=303, headers=headers)
 
 
 def _client(exchange: HttpExchange) -> SignInClient:

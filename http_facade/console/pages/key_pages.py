@@ -115,7 +115,7 @@ async def load_keys(visit: Visit) -> KeyList:
 async def load_key(visit: Visit) -> KeyView:
     """Return one key with its usage and its failed calls. Raise UmgError(OBJECT_NOT_FOUND)."""
     key = await _find(visit)
-    names = await account_names(visit.calls, visit.rights)
+    names = await _project_name(visit, key.settings.project_id)
     usage = pb.ListUsageRequest(
         key_ids=[key.key_id],
         group_by=[pb.USAGE_DIMENSION_MODEL],
@@ -220,6 +220,15 @@ def _settings(form: Form) -> dict[str, object]:
 async def _find(visit: Visit) -> pb.Key:
     request = pb.GetKeyRequest(key_id=visit.parameters["key_id"])
     return (await visit.calls.call(request, pb.GetKeyResponse)).key
+
+
+async def _project_name(visit: Visit, project_id: str) -> dict[str, str]:
+    """Return the name of a project by its id; nothing for none, and for one that the person may not see."""
+    if not project_id or not visit.rights.may(pb.PERMISSION_ACCOUNTS_READ, project_id):
+        return {}
+    request = pb.GetAccountRequest(account_id=project_id)
+    account = (await visit.calls.call(request, pb.GetAccountResponse)).account
+    return {project_id: account.settings.name}
 
 
 async def _failed_calls(visit: Visit, key: pb.Key) -> list[CallRow]:
