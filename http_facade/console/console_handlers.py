@@ -15,8 +15,8 @@ from aiohttp import hdrs, web
 from http_facade.console.address_filters import OFFERED_SPANS, Filters, read_filters
 from http_facade.console.page_interface import Done, FileContent, Lead, Page, Visit
 from http_facade.console.page_rendering import render, word
-from http_facade.console.page_table import CONSOLE_PAGES, find_page
-from http_facade.console.session_calls import CONSOLE_FACE, CallerRights, SessionCalls, administrative_methods
+from http_facade.console.page_table import CONSOLE_PAGES, WATCH_GROUP, find_page
+from http_facade.console.session_calls import CONSOLE_FACE, CallerRights, SessionCalls, session_methods
 from http_facade.exchange.browser_forms import explain_on_page, lead_to, read_form
 from http_facade.exchange.browser_sessions import BrowserSession, csrf_token
 from http_facade.exchange.http_exchange import HttpExchange
@@ -59,6 +59,8 @@ class PageFrame:
     @property
     def navigation(self) -> Mapping[str, list[Page]]:
         """Pages that the person may see, by groups."""
+        if self.rights.is_holder:
+            return {WATCH_GROUP: [page for page in CONSOLE_PAGES if page.is_for_holders]}
         found = dict[str, list[Page]]()
         for page in CONSOLE_PAGES:
             if page.group and self.rights.extent(page.permission) >= page.least:
@@ -80,7 +82,7 @@ class ConsoleHandlers:
     """Handlers of the console. All of a process share its bounds."""
 
     def __init__(self, channel: grpc.aio.Channel, settings: Settings) -> None:
-        self._methods = administrative_methods(channel)
+        self._methods = session_methods(channel)
         self._settings = settings
 
     def handler(self, shape: Shape) -> Callable[[HttpExchange], Awaitable[web.StreamResponse]]:

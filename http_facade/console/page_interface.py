@@ -57,6 +57,13 @@ class FileContent:
     text: str
 
 
+@dataclass(frozen=True)
+class LeadElsewhere:
+    """Content of a page that is another one for the person."""
+
+    target: str
+
+
 @runtime_checkable
 class Lead(Protocol):
     """Content of a page that may lead the browser to another one."""
@@ -83,5 +90,7 @@ class Page:
     """Group of the navigation that lists it; "" for a page that others lead to."""
     least: "pb.PermissionExtent.ValueType" = pb.PERMISSION_EXTENT_OWN
     """Least extent of the permission with which the page is listed."""
+    is_for_holders: bool = False
+    """Whether it is listed for the holders of keys without a role."""
     acts: Mapping[str, Act] = field(default_factory=lambda: MappingProxyType({}))
     """Acts of its forms, by the values of their field `act`."""

@@ -11,6 +11,7 @@ from http_facade.console.pages import (
     channel_pages,
     config_page,
     key_pages,
+    me_page,
     overview_page,
     people_pages,
     project_pages,
@@ -24,8 +25,23 @@ from umg_grpc.v1 import pb
 WATCH_GROUP, ACCESS_GROUP, SERVE_GROUP, RECORD_GROUP = "watch", "access", "serve", "record"
 CONSOLE_PAGES = (
     Page("overview", "", overview_page.load_overview, pb.PERMISSION_USAGE_READ, WATCH_GROUP),
+    Page(
+        "me",
+        "me",
+        me_page.load_me,
+        pb.PERMISSION_SELF_READ,
+        is_for_holders=True,
+        acts={"rotate": me_page.rotate_own, "end_session": me_page.end_own_session},
+    ),
     Page("search", "search", search_page.load_search, pb.PERMISSION_RECORDS_READ),
-    Page("requests", "requests", request_pages.load_calls, pb.PERMISSION_RECORDS_READ, WATCH_GROUP),
+    Page(
+        "requests",
+        "requests",
+        request_pages.load_calls,
+        pb.PERMISSION_RECORDS_READ,
+        WATCH_GROUP,
+        is_for_holders=True,
+    ),
     Page("request", "requests/{request_id:.+}", request_pages.load_call, pb.PERMISSION_RECORDS_READ),
     Page("usage", "usage", usage_page.load_usage, pb.PERMISSION_USAGE_READ, WATCH_GROUP),
     Page("usage_csv", "usage.csv", usage_page.load_csv, pb.PERMISSION_USAGE_READ),

@@ -17,6 +17,7 @@ from umg_grpc.v1 import pb, rpc
 CONSOLE_FACE = "admin"
 """Face of the console's calls in records and logs."""
 SESSION_SCHEME = "Session"
+MODEL_SERVICE = "ModelService"
 
 ResponseT = TypeVar("ResponseT", bound=Message)
 if TYPE_CHECKING:
@@ -24,10 +25,10 @@ if TYPE_CHECKING:
     Methods: TypeAlias = Mapping[str, grpc.aio.UnaryUnaryMultiCallable[Any, Any]]
 
 
-def administrative_methods(channel: grpc.aio.Channel) -> "Methods":
-    """Return the methods of all administrative services, by the full names of their request types."""
+def session_methods(channel: grpc.aio.Channel) -> "Methods":
+    """Return the methods that accept sessions, by the full names of their request types."""
     found = {}
-    for service in ADMINISTRATIVE_SERVICES:
+    for service in (*ADMINISTRATIVE_SERVICES, MODEL_SERVICE):
         stub = getattr(rpc, f"{service}Stub")(channel)
         for method in Default().FindServiceByName(f"umg.v1.{service}").methods:
             found[method.input_type.full_name] = getattr(stub, method.name)
@@ -35,7 +36,7 @@ def administrative_methods(channel: grpc.aio.Channel) -> "Methods":
 
 
 class SessionCalls:
-    """Client of the administrative services for one request of a browser."""
+    """Client of the services that accept sessions, for one request of a browser."""
 
     def __init__(self, methods: "Methods", exchange: HttpExchange, token: str) -> None:
         """Create a client. `token`: of the session, which becomes the credential of the calls."""
@@ -59,6 +60,11 @@ class CallerRights:
     """Person of the session with roles and their permissions, as the service states them."""
 
     caller: pb.GetCallerResponse
+
+    @property
+    def is_holder(self) -> bool:
+        """Whether the person is the holder of a key without a role, and sees the key alone."""
+        return not self.caller.memberships
 
     def may(self, permission: "Permission", account_id: str | None = None) -> bool:
         """Return whether a permission holds for more than the calling key: anywhere for None, else in an account."""

@@ -22,6 +22,7 @@ from umg_grpc.store import Store
 from umg_grpc.store.database import repeated, repeated_idempotent
 from umg_grpc.store.database_time import GivenClock, utc_of
 from umg_grpc.store.key_selection import EVERY_KEY, KeyScope, KeySelection, is_live_key
+from umg_grpc.store.session_table import end_sessions_of_key
 from umg_grpc.store.table_definitions import ApiKey, ApiKeyChange, UtcTime
 from umg_grpc.v1 import pb
 
@@ -175,9 +176,10 @@ class ApiKeys:
     async def rotate(self, reference: str, overlap: timedelta = DEFAULT_OVERLAP) -> tuple[Key, str]:
         """Replace the secret of the key with the id, name or prefix `reference`. Return the key and the new secret,
         which is not stored. The former secret stays valid for `overlap`; a secret that an earlier rotation replaced
-        becomes invalid now. Raises UmgError: OBJECT_NOT_FOUND, INVALID_FIELD for several keys and for an overlap
-        outside its range, WRONG_STATE for a revoked key, for the bootstrap key, whose secret comes from a file or a
-        variable, and for a caller whose credentials are tokens of an issuer.
+        becomes invalid now. Sessions of the key end with the former secret. Raises UmgError: OBJECT_NOT_FOUND,
+        INVALID_FIELD for several keys and for an overlap outside its range, WRONG_STATE for a revoked key, for the
+        bootstrap key, whose secret comes from a file or a variable, and for a caller whose credentials are tokens of an
+        issuer.
         """
         if not timedelta(0) <= overlap <= MAX_OVERLAP:
             message = f"the overlap is 0 to {MAX_OVERLAP.days} days; give another"
@@ -196,6 +198,7 @@ class ApiKeys:
             row.previous_secret_hash, row.previous_prefix = row.secret_hash, row.prefix
             row.previous_expire_time = utc_of(self._clock) + overlap
             row.secret_hash, row.prefix = hash_secret(secret), shown_prefix(secret)
+            await session.execute(end_sessions_of_key(row.key_id, row.previous_expire_time))
             await record_change(session, utc_of(self._clock), changed_key(row), before, audited_settings(row))
             return (await _keys_of(session, [row]))[0], secret
 

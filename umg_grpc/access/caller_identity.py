@@ -65,6 +65,8 @@ class Caller:
     """Person or service account that owns the key; "" for none."""
     principal: Principal | None = None
     """User that acts, for a credential other than a key; None for a key, see `access_control.py`."""
+    session_id: str = ""
+    """Session that is the credential; "" for any other."""
 
     @property
     def has_token(self) -> bool:

@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -103,17 +103,14 @@ class UserSessions:
         return await self._open(client, user.name, user_id=user.user_id)
 
     async def open_of_key(self, secret: str, client: SessionClient) -> str:
-        """Open a session by the secret of an administrator's or a service account's key, and return its token. Raise
-        UmgError: INVALID_KEY, PERMISSION_DENIED for any other key.
+        """Open a session by the secret of a key, and return its token. It has the rights of the key as a credential.
+        Raise UmgError(INVALID_KEY).
         """
         digest = hash_secret(secret)
         key = (await self._keys.by_hash([digest])).get(digest)
         if key is None or not self._is_valid(key):
             message = "this API key is not known here, expired or revoked; use another"
             raise UmgError(pb.ERROR_REASON_INVALID_KEY, message)
-        if not await self._roles(key):
-            message = "this key does not administer; use that of an administrator or service account, or your issuer"
-            raise UmgError(pb.ERROR_REASON_PERMISSION_DENIED, message, operation="sign_in")
         return await self._open(client, key.name, key_id=key.key_id)
 
     async def new_code(self, key_id: str) -> str:
@@ -151,8 +148,10 @@ class UserSessions:
             key = await self._keys.get(row.key_id or "")
         except UmgError:
             return None
-        roles = await self._roles(key) if self._is_valid(key) else ()
-        return (caller_of(key), roles, "") if roles else None
+        owner = await self._users.find(key.user_id) if key.user_id else None
+        if not self._is_valid(key) or (owner is not None and owner.disabled):
+            return None
+        return replace(caller_of(key), session_id=row.session_id), await self._roles(key), ""
 
     async def authenticate(self, token: str) -> Caller:
         """Return the subject of the calls of a session. Raise UmgError: INVALID_KEY if it has ended, UNAVAILABLE if the
@@ -248,7 +247,8 @@ class UserSessions:
         return row
 
     def _is_valid(self, key: Key) -> bool:
-        return key.is_live(utc_of(self._clock)) and closed_level(key.levels) is None
+        is_usable = not key.is_user_disabled and closed_level(key.levels) is None
+        return is_usable and key.is_live(utc_of(self._clock))
 
     async def _roles(self, key: Key) -> tuple[Membership, ...]:
         """Return the roles with which a key administers; none for the key of a holder or a person."""
@@ -272,6 +272,7 @@ def _caller_of_user(user: User, session_id: str) -> Caller:
         administrator=user.principal.owns_gateway,
         user_id=user.user_id,
         principal=user.principal,
+        session_id=session_id,
     )
 
 

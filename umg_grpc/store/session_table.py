@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from sqlalchemy import Boolean, Index, String
+from sqlalchemy import Boolean, Index, String, Update, update
 from sqlalchemy.orm import Mapped, mapped_column
 
 from umg_grpc.store.table_definitions import Base, UtcTime
@@ -31,3 +31,9 @@ class SessionRow(Base):
     last_use_time: Mapped[datetime] = mapped_column(UtcTime)
     expire_time: Mapped[datetime] = mapped_column(UtcTime)
     """Time at which the session ends, however it is used."""
+
+
+def end_sessions_of_key(key_id: str, time: datetime) -> Update:
+    """Return the statement by which the sessions that a key has opened end at a time, unless they end before."""
+    is_meant = (SessionRow.key_id == key_id) & (SessionRow.expire_time > time)
+    return update(SessionRow).where(is_meant).values(expire_time=time)

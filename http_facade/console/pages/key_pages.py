@@ -132,7 +132,7 @@ async def load_key(visit: Visit) -> KeyView:
         channels=", ".join(settings.channels),
         tags=dict(sorted(settings.tags.items())),
         entries=sorted(entries, key=lambda entry: -entry.micro_credits),
-        failed=await _failed_calls(visit, key),
+        failed=await failed_calls(visit, key),
         overlaps=OVERLAP_WORDS,
         may_rotate=_is_open(key) and visit.rights.may_change(pb.PERMISSION_KEYS_ROTATE, key),
         may_change=_is_open(key) and visit.rights.may_change(pb.PERMISSION_KEYS_WRITE, key),
@@ -231,7 +231,8 @@ async def _project_name(visit: Visit, project_id: str) -> dict[str, str]:
     return {project_id: account.settings.name}
 
 
-async def _failed_calls(visit: Visit, key: pb.Key) -> list[CallRow]:
+async def failed_calls(visit: Visit, key: pb.Key) -> list[CallRow]:
+    """Return the last failed calls of a key, as far as the person may see them."""
     request = pb.ListRequestRecordsRequest(
         key_ids=[key.key_id],
         failed_only=True,

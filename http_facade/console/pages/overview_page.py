@@ -8,7 +8,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from http_facade.console.call_charts import CallChart, call_chart
 from http_facade.console.call_outcomes import REASON_NAMES, Mark
 from http_facade.console.figure_texts import change_text, share_text
-from http_facade.console.page_interface import Visit
+from http_facade.console.page_interface import LeadElsewhere, Visit
 from http_facade.console.pages.channel_pages import STATE_MARKS, channel_path
 from http_facade.console.summary_figures import Figure, call_summary, figures
 from umg_grpc.base.printable_text import printable
@@ -65,8 +65,10 @@ class Overview:
     shows_alerts: bool
 
 
-async def load_overview(visit: Visit) -> Overview:
-    """Return the state of the gateway, as far as the person may see it."""
+async def load_overview(visit: Visit) -> Overview | LeadElsewhere:
+    """Return the state of the gateway, as far as the person may see it; for the holder of a key the way to its page."""
+    if visit.rights.is_holder:
+        return LeadElsewhere("/console/me")
     sees_calls = visit.rights.may(pb.PERMISSION_RECORDS_READ)
     summary = await call_summary(visit)
     shows_channels = visit.rights.extent(pb.PERMISSION_CHANNELS_READ) == pb.PERMISSION_EXTENT_ALL

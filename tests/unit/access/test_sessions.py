@@ -145,8 +145,23 @@ async def test_keys_of_service_accounts_open_sessions_with_their_roles(
     account = await Users(store).create("service_account", {"name": "deployer", "memberships": roles})
     person = await signed_in(store, *roles)
     _, secret = await keys.create("of deployer", user_id=account.user_id)
-    _, own = await keys.create("of ada", user_id=person.user_id)
+    key, own = await keys.create("of ada", user_id=person.user_id)
     session = await found(sessions, await sessions.open_of_key(secret, Browser()))
     assert (session.roles, session.user_id) == (roles, account.user_id)
-    with pytest.raises(UmgError, match="does not administer"):
-        await sessions.open_of_key(own, Browser())
+    token = await sessions.open_of_key(own, Browser())
+    held = await found(sessions, token)  # without roles, as a person's key does not administer
+    assert (held.roles, held.key_id, held.caller.administrator) == ((), key.key_id, False)
+    await Users(store).update(person.user_id, {"disabled": True})
+    assert await sessions.get(token) is None
+
+
+async def test_sessions_of_a_key_end_with_the_secret_that_opened_them(
+    sessions: UserSessions, keys: ApiKeys, clock: Clock
+) -> None:
+    key, secret = await keys.create("leaked")
+    token = await sessions.open_of_key(secret, Browser())
+    _, fresh = await keys.rotate(key.key_id, timedelta(seconds=60))
+    assert await sessions.get(token) is not None
+    clock.seconds += 60
+    assert await sessions.get(token) is None
+    assert await sessions.get(await sessions.open_of_key(fresh, Browser())) is not None

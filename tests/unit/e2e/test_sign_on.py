@@ -191,9 +191,15 @@ async def test_an_administrators_key_opens_a_session(client: Client) -> None:
     assert (cookie["httponly"], cookie["samesite"], cookie["path"]) == (True, "Lax", "/")
 
 
-async def test_other_keys_open_no_session(client: Client) -> None:
-    _, secret = await ApiKeys(client.gateway.service.store).create("holder")
-    assert (await client.post(LOGIN, {"key": secret}))[0] == 403
+async def test_the_key_of_a_holder_opens_a_session_without_a_role(client: Client) -> None:
+    key, secret = await ApiKeys(client.gateway.service.store).create("holder")
+    assert (await client.post(LOGIN, {"key": secret}))[0] == 303
+    me = await client.me()
+    assert me is not None
+    assert (me["key_id"], me["roles"]) == (key.key_id, [])
+
+
+async def test_unknown_keys_open_no_session(client: Client) -> None:
     assert (await client.post(LOGIN, {"key": "sk-umg-unknown"}))[0] == 401
     assert (await client.post(LOGIN, {"key": ""}))[0] == 401
 

@@ -72,10 +72,10 @@ async def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
         await page.open("about:blank")
 
 
-async def called(session: aiohttp.ClientSession, model: str) -> str:
+async def called(session: aiohttp.ClientSession, model: str, secret: str = KEY) -> str:
     """Call a model. Return the id of the request."""
     body = {"model": model, "messages": [{"role": "user", "content": "Hi"}]}
-    headers = {"authorization": f"Bearer {KEY}"}
+    headers = {"authorization": f"Bearer {secret}"}
     async with session.post("/v1/chat/completions", json=body, headers=headers) as response:
         await response.read()
         return response.headers["x-request-id"]
@@ -196,6 +196,33 @@ async def test_a_person_gets_a_role(site: Site) -> None:
     assert "ada@example.com" in await person.text()
     assert "billing of the whole gateway" in await person.text()
     assert person.clicks == 3
+
+
+async def test_a_holder_sees_the_own_key_tries_it_and_rotates_it(site: Site) -> None:
+    person = site.person
+    secret = await site.key("holder", budget_micro_credits=7_000_000, budget_period="month", requests_per_minute=30)
+    failed = await called(site.session, ABSENT, secret)
+    await person.page.call("Network.clearBrowserCookies", {})
+    await person.sign_in(secret)
+    await recorded(person, failed)
+    await person.open("/console/me")
+    shown = await person.text()
+    for seen in ("7.00 left of 7.00 this month", "30", MODEL, failed, "Usage by day, UTC", "Spend, credits"):
+        assert seen in shown
+    assert "People" not in shown
+    assert person.clicks == 0
+    await person.page.picture(SCREENSHOTS / "console-me.png")
+    await person.click("Playground")
+    assert person.clicks == 1
+    await person.open("/console/me")
+    await person.click("Rotate", leads=False)
+    await person.click("Rotate my key")
+    assert re.search(r"sk-umg-[\w-]+", await person.text())
+    assert person.clicks == 2
+    await person.click("I have stored it")
+    assert "7.00 left of 7.00 this month" in await person.text()
+    await person.page.call("Network.clearBrowserCookies", {})
+    await person.sign_in(KEY)
 
 
 async def test_pages_are_whole_and_readable(site: Site) -> None:

@@ -27,9 +27,10 @@ def caller_message(caller: Caller, authority: Authority) -> pb.GetCallerResponse
     return pb.GetCallerResponse(
         name=caller.name if principal is None else principal.name,
         user_id=authority.user_id,
-        key_id=authority.key_id,
+        key_id="" if authority.key_id == caller.session_id else authority.key_id,
         memberships=[pb.Membership(account_id=each.account_id, role=ROLE_VALUES[each.role]) for each in memberships],
         permissions=_permissions(authority),
+        session_id=caller.session_id,
     )
 
 

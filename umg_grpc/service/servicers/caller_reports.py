@@ -10,6 +10,7 @@ from umg_grpc.service.servicers.call_summary_report import CallSummaryReport
 from umg_grpc.service.servicers.caller_references import CallerReferences
 from umg_grpc.service.servicers.end_user_report import EndUserReport
 from umg_grpc.service.servicers.key_administration import KeyAdministration
+from umg_grpc.service.servicers.key_levels import KeyLevels
 from umg_grpc.service.servicers.usage_report import UsageReport
 from umg_grpc.store import Store
 from umg_grpc.store.call_summaries import CallSummaries
@@ -33,6 +34,7 @@ class CallerReports:
 
     def __init__(self, store: Store, channels: ChannelList, keys: KeyAdministration) -> None:
         self._channels, self._keys, self._references = channels, keys, CallerReferences(store)
+        self._levels = KeyLevels(store)
         self._usage = UsageReport(UsageRecords(store), store.clock)
         self._summaries = CallSummaryReport(CallSummaries(store), store.clock)
         self._end_users = EndUserReport(EndUserUsage(store), store.clock)
@@ -41,7 +43,9 @@ class CallerReports:
     async def usage_of_key(self, request: pb.GetUsageRequest, authority: Authority) -> pb.GetUsageResponse:
         """Return the usage of one key."""
         key, message = await self._keys.find(request.key_id, authority, pb.PERMISSION_USAGE_READ)
-        return await self._usage.of_key(key, message, request)
+        response = await self._usage.of_key(key, message, request)
+        response.levels.extend(await self._levels.messages(key, authority))
+        return response
 
     async def usage(self, request: pb.ListUsageRequest, authority: Authority) -> pb.ListUsageResponse:
         """Return one page of sums of usage."""

@@ -168,6 +168,115 @@ func (x *Account) GetCloseTime() *timestamppb.Timestamp {
 	return nil
 }
 
+// Project or organisation of a key, as far as it holds for the key.
+type KeyLevel struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Kind of the account.
+	Kind AccountKind `protobuf:"varint,1,opt,name=kind,proto3,enum=umg.v1.AccountKind" json:"kind,omitempty"`
+	// Id of the account; empty for a caller that may not see it.
+	AccountId string `protobuf:"bytes,2,opt,name=account_id,json=accountId,proto3" json:"account_id,omitempty"`
+	// Name of the account; empty for a caller that may not see it.
+	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	// Models that keys below may use; empty allows all.
+	ModelPatterns []string `protobuf:"bytes,4,rep,name=model_patterns,json=modelPatterns,proto3" json:"model_patterns,omitempty"`
+	// Maximum number of calls per minute of all keys below together. Unset is unlimited.
+	RequestsPerMinute *int64 `protobuf:"varint,5,opt,name=requests_per_minute,json=requestsPerMinute,proto3,oneof" json:"requests_per_minute,omitempty"`
+	// Maximum number of tokens per minute of all keys below together. Unset is unlimited.
+	TokensPerMinute *int64 `protobuf:"varint,6,opt,name=tokens_per_minute,json=tokensPerMinute,proto3,oneof" json:"tokens_per_minute,omitempty"`
+	// Maximum number of calls under way at the same time of all keys below together. Unset is unlimited.
+	ConcurrentRequests *int64 `protobuf:"varint,7,opt,name=concurrent_requests,json=concurrentRequests,proto3,oneof" json:"concurrent_requests,omitempty"`
+	// Budgets for all keys below together, with their state in the present period.
+	Balances      []*BudgetBalance `protobuf:"bytes,8,rep,name=balances,proto3" json:"balances,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeyLevel) Reset() {
+	*x = KeyLevel{}
+	mi := &file_umg_v1_account_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeyLevel) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeyLevel) ProtoMessage() {}
+
+func (x *KeyLevel) ProtoReflect() protoreflect.Message {
+	mi := &file_umg_v1_account_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeyLevel.ProtoReflect.Descriptor instead.
+func (*KeyLevel) Descriptor() ([]byte, []int) {
+	return file_umg_v1_account_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *KeyLevel) GetKind() AccountKind {
+	if x != nil {
+		return x.Kind
+	}
+	return AccountKind_ACCOUNT_KIND_UNSPECIFIED
+}
+
+func (x *KeyLevel) GetAccountId() string {
+	if x != nil {
+		return x.AccountId
+	}
+	return ""
+}
+
+func (x *KeyLevel) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *KeyLevel) GetModelPatterns() []string {
+	if x != nil {
+		return x.ModelPatterns
+	}
+	return nil
+}
+
+func (x *KeyLevel) GetRequestsPerMinute() int64 {
+	if x != nil && x.RequestsPerMinute != nil {
+		return *x.RequestsPerMinute
+	}
+	return 0
+}
+
+func (x *KeyLevel) GetTokensPerMinute() int64 {
+	if x != nil && x.TokensPerMinute != nil {
+		return *x.TokensPerMinute
+	}
+	return 0
+}
+
+func (x *KeyLevel) GetConcurrentRequests() int64 {
+	if x != nil && x.ConcurrentRequests != nil {
+		return *x.ConcurrentRequests
+	}
+	return 0
+}
+
+func (x *KeyLevel) GetBalances() []*BudgetBalance {
+	if x != nil {
+		return x.Balances
+	}
+	return nil
+}
+
 // Restrictions, limits and budgets of an account. A call must be permitted by its key, its project and its
 // organisation; it counts for the limits and budgets of each of them.
 type AccountSettings struct {
@@ -199,7 +308,7 @@ type AccountSettings struct {
 
 func (x *AccountSettings) Reset() {
 	*x = AccountSettings{}
-	mi := &file_umg_v1_account_proto_msgTypes[1]
+	mi := &file_umg_v1_account_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -211,7 +320,7 @@ func (x *AccountSettings) String() string {
 func (*AccountSettings) ProtoMessage() {}
 
 func (x *AccountSettings) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_account_proto_msgTypes[1]
+	mi := &file_umg_v1_account_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -224,7 +333,7 @@ func (x *AccountSettings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AccountSettings.ProtoReflect.Descriptor instead.
 func (*AccountSettings) Descriptor() ([]byte, []int) {
-	return file_umg_v1_account_proto_rawDescGZIP(), []int{1}
+	return file_umg_v1_account_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *AccountSettings) GetName() string {
@@ -311,7 +420,20 @@ const file_umg_v1_account_proto_rawDesc = "" +
 	"\vcreate_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x129\n" +
 	"\n" +
-	"close_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\tcloseTime\"\xc3\x04\n" +
+	"close_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\tcloseTime\"\xa2\x03\n" +
+	"\bKeyLevel\x12'\n" +
+	"\x04kind\x18\x01 \x01(\x0e2\x13.umg.v1.AccountKindR\x04kind\x12\x1d\n" +
+	"\n" +
+	"account_id\x18\x02 \x01(\tR\taccountId\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12%\n" +
+	"\x0emodel_patterns\x18\x04 \x03(\tR\rmodelPatterns\x123\n" +
+	"\x13requests_per_minute\x18\x05 \x01(\x03H\x00R\x11requestsPerMinute\x88\x01\x01\x12/\n" +
+	"\x11tokens_per_minute\x18\x06 \x01(\x03H\x01R\x0ftokensPerMinute\x88\x01\x01\x124\n" +
+	"\x13concurrent_requests\x18\a \x01(\x03H\x02R\x12concurrentRequests\x88\x01\x01\x121\n" +
+	"\bbalances\x18\b \x03(\v2\x15.umg.v1.BudgetBalanceR\bbalancesB\x16\n" +
+	"\x14_requests_per_minuteB\x14\n" +
+	"\x12_tokens_per_minuteB\x16\n" +
+	"\x14_concurrent_requests\"\xc3\x04\n" +
 	"\x0fAccountSettings\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12'\n" +
 	"\x0forganization_id\x18\x02 \x01(\tR\x0eorganizationId\x12%\n" +
@@ -351,31 +473,34 @@ func file_umg_v1_account_proto_rawDescGZIP() []byte {
 }
 
 var file_umg_v1_account_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_umg_v1_account_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_umg_v1_account_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_umg_v1_account_proto_goTypes = []any{
 	(AccountKind)(0),              // 0: umg.v1.AccountKind
 	(*Account)(nil),               // 1: umg.v1.Account
-	(*AccountSettings)(nil),       // 2: umg.v1.AccountSettings
-	nil,                           // 3: umg.v1.AccountSettings.TagsEntry
-	(*BudgetBalance)(nil),         // 4: umg.v1.BudgetBalance
-	(*timestamppb.Timestamp)(nil), // 5: google.protobuf.Timestamp
-	(KeyOperation)(0),             // 6: umg.v1.KeyOperation
-	(*Budget)(nil),                // 7: umg.v1.Budget
+	(*KeyLevel)(nil),              // 2: umg.v1.KeyLevel
+	(*AccountSettings)(nil),       // 3: umg.v1.AccountSettings
+	nil,                           // 4: umg.v1.AccountSettings.TagsEntry
+	(*BudgetBalance)(nil),         // 5: umg.v1.BudgetBalance
+	(*timestamppb.Timestamp)(nil), // 6: google.protobuf.Timestamp
+	(KeyOperation)(0),             // 7: umg.v1.KeyOperation
+	(*Budget)(nil),                // 8: umg.v1.Budget
 }
 var file_umg_v1_account_proto_depIdxs = []int32{
-	0, // 0: umg.v1.Account.kind:type_name -> umg.v1.AccountKind
-	2, // 1: umg.v1.Account.settings:type_name -> umg.v1.AccountSettings
-	4, // 2: umg.v1.Account.balances:type_name -> umg.v1.BudgetBalance
-	5, // 3: umg.v1.Account.create_time:type_name -> google.protobuf.Timestamp
-	5, // 4: umg.v1.Account.close_time:type_name -> google.protobuf.Timestamp
-	6, // 5: umg.v1.AccountSettings.operations:type_name -> umg.v1.KeyOperation
-	7, // 6: umg.v1.AccountSettings.budgets:type_name -> umg.v1.Budget
-	3, // 7: umg.v1.AccountSettings.tags:type_name -> umg.v1.AccountSettings.TagsEntry
-	8, // [8:8] is the sub-list for method output_type
-	8, // [8:8] is the sub-list for method input_type
-	8, // [8:8] is the sub-list for extension type_name
-	8, // [8:8] is the sub-list for extension extendee
-	0, // [0:8] is the sub-list for field type_name
+	0,  // 0: umg.v1.Account.kind:type_name -> umg.v1.AccountKind
+	3,  // 1: umg.v1.Account.settings:type_name -> umg.v1.AccountSettings
+	5,  // 2: umg.v1.Account.balances:type_name -> umg.v1.BudgetBalance
+	6,  // 3: umg.v1.Account.create_time:type_name -> google.protobuf.Timestamp
+	6,  // 4: umg.v1.Account.close_time:type_name -> google.protobuf.Timestamp
+	0,  // 5: umg.v1.KeyLevel.kind:type_name -> umg.v1.AccountKind
+	5,  // 6: umg.v1.KeyLevel.balances:type_name -> umg.v1.BudgetBalance
+	7,  // 7: umg.v1.AccountSettings.operations:type_name -> umg.v1.KeyOperation
+	8,  // 8: umg.v1.AccountSettings.budgets:type_name -> umg.v1.Budget
+	4,  // 9: umg.v1.AccountSettings.tags:type_name -> umg.v1.AccountSettings.TagsEntry
+	10, // [10:10] is the sub-list for method output_type
+	10, // [10:10] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_umg_v1_account_proto_init() }
@@ -385,13 +510,14 @@ func file_umg_v1_account_proto_init() {
 	}
 	file_umg_v1_admin_proto_init()
 	file_umg_v1_account_proto_msgTypes[1].OneofWrappers = []any{}
+	file_umg_v1_account_proto_msgTypes[2].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_umg_v1_account_proto_rawDesc), len(file_umg_v1_account_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   3,
+			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -769,7 +769,10 @@ type GetUsageResponse struct {
 	// has no budget.
 	RemainingMicroCredits *int64 `protobuf:"varint,2,opt,name=remaining_micro_credits,json=remainingMicroCredits,proto3,oneof" json:"remaining_micro_credits,omitempty"`
 	// Usage in the span, all models and operations together.
-	Usage         *UsageEntry `protobuf:"bytes,3,opt,name=usage,proto3" json:"usage,omitempty"`
+	Usage *UsageEntry `protobuf:"bytes,3,opt,name=usage,proto3" json:"usage,omitempty"`
+	// Project of the key, then its organisation, if it has any: their restrictions, limits and budgets hold for the key
+	// too.
+	Levels        []*KeyLevel `protobuf:"bytes,4,rep,name=levels,proto3" json:"levels,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -821,6 +824,13 @@ func (x *GetUsageResponse) GetRemainingMicroCredits() int64 {
 func (x *GetUsageResponse) GetUsage() *UsageEntry {
 	if x != nil {
 		return x.Usage
+	}
+	return nil
+}
+
+func (x *GetUsageResponse) GetLevels() []*KeyLevel {
+	if x != nil {
+		return x.Levels
 	}
 	return nil
 }
@@ -2002,7 +2012,7 @@ var File_umg_v1_admin_service_proto protoreflect.FileDescriptor
 
 const file_umg_v1_admin_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1aumg/v1/admin_service.proto\x12\x06umg.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x12umg/v1/admin.proto\x1a\x19umg/v1/call_summary.proto\x1a\x14umg/v1/channel.proto\x1a\x19umg/v1/error_reason.proto\x1a\x12umg/v1/model.proto\x1a\x14umg/v1/options.proto\"C\n" +
+	"\x1aumg/v1/admin_service.proto\x12\x06umg.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14umg/v1/account.proto\x1a\x12umg/v1/admin.proto\x1a\x19umg/v1/call_summary.proto\x1a\x14umg/v1/channel.proto\x1a\x19umg/v1/error_reason.proto\x1a\x12umg/v1/model.proto\x1a\x14umg/v1/options.proto\"C\n" +
 	"\x10CreateKeyRequest\x12/\n" +
 	"\bsettings\x18\x01 \x01(\v2\x13.umg.v1.KeySettingsR\bsettings\"J\n" +
 	"\x11CreateKeyResponse\x12\x1d\n" +
@@ -2052,11 +2062,12 @@ const file_umg_v1_admin_service_proto_rawDesc = "" +
 	"\x06key_id\x18\x01 \x01(\tR\x05keyId\x129\n" +
 	"\n" +
 	"start_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
-	"\bend_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\"\xb4\x01\n" +
+	"\bend_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\"\xde\x01\n" +
 	"\x10GetUsageResponse\x12\x1d\n" +
 	"\x03key\x18\x01 \x01(\v2\v.umg.v1.KeyR\x03key\x12;\n" +
 	"\x17remaining_micro_credits\x18\x02 \x01(\x03H\x00R\x15remainingMicroCredits\x88\x01\x01\x12(\n" +
-	"\x05usage\x18\x03 \x01(\v2\x12.umg.v1.UsageEntryR\x05usageB\x1a\n" +
+	"\x05usage\x18\x03 \x01(\v2\x12.umg.v1.UsageEntryR\x05usage\x12(\n" +
+	"\x06levels\x18\x04 \x03(\v2\x10.umg.v1.KeyLevelR\x06levelsB\x1a\n" +
 	"\x18_remaining_micro_credits\"\xe0\x04\n" +
 	"\x10ListUsageRequest\x129\n" +
 	"\n" +
@@ -2256,19 +2267,20 @@ var file_umg_v1_admin_service_proto_goTypes = []any{
 	(*durationpb.Duration)(nil),        // 34: google.protobuf.Duration
 	(*timestamppb.Timestamp)(nil),      // 35: google.protobuf.Timestamp
 	(*UsageEntry)(nil),                 // 36: umg.v1.UsageEntry
-	(UsageDimension)(0),                // 37: umg.v1.UsageDimension
-	(UsageBucket)(0),                   // 38: umg.v1.UsageBucket
-	(*EndUserUsage)(nil),               // 39: umg.v1.EndUserUsage
-	(*CallFigures)(nil),                // 40: umg.v1.CallFigures
-	(*CallGroup)(nil),                  // 41: umg.v1.CallGroup
-	(*FailureCount)(nil),               // 42: umg.v1.FailureCount
-	(*RequestRecord)(nil),              // 43: umg.v1.RequestRecord
-	(ErrorReason)(0),                   // 44: umg.v1.ErrorReason
-	(ModelOperation)(0),                // 45: umg.v1.ModelOperation
-	(*ChannelHealth)(nil),              // 46: umg.v1.ChannelHealth
-	(*ModelChannels)(nil),              // 47: umg.v1.ModelChannels
-	(*ProviderModelList)(nil),          // 48: umg.v1.ProviderModelList
-	(*ChannelOverride)(nil),            // 49: umg.v1.ChannelOverride
+	(*KeyLevel)(nil),                   // 37: umg.v1.KeyLevel
+	(UsageDimension)(0),                // 38: umg.v1.UsageDimension
+	(UsageBucket)(0),                   // 39: umg.v1.UsageBucket
+	(*EndUserUsage)(nil),               // 40: umg.v1.EndUserUsage
+	(*CallFigures)(nil),                // 41: umg.v1.CallFigures
+	(*CallGroup)(nil),                  // 42: umg.v1.CallGroup
+	(*FailureCount)(nil),               // 43: umg.v1.FailureCount
+	(*RequestRecord)(nil),              // 44: umg.v1.RequestRecord
+	(ErrorReason)(0),                   // 45: umg.v1.ErrorReason
+	(ModelOperation)(0),                // 46: umg.v1.ModelOperation
+	(*ChannelHealth)(nil),              // 47: umg.v1.ChannelHealth
+	(*ModelChannels)(nil),              // 48: umg.v1.ModelChannels
+	(*ProviderModelList)(nil),          // 49: umg.v1.ProviderModelList
+	(*ChannelOverride)(nil),            // 50: umg.v1.ChannelOverride
 }
 var file_umg_v1_admin_service_proto_depIdxs = []int32{
 	31, // 0: umg.v1.CreateKeyRequest.settings:type_name -> umg.v1.KeySettings
@@ -2286,80 +2298,81 @@ var file_umg_v1_admin_service_proto_depIdxs = []int32{
 	35, // 12: umg.v1.GetUsageRequest.end_time:type_name -> google.protobuf.Timestamp
 	32, // 13: umg.v1.GetUsageResponse.key:type_name -> umg.v1.Key
 	36, // 14: umg.v1.GetUsageResponse.usage:type_name -> umg.v1.UsageEntry
-	35, // 15: umg.v1.ListUsageRequest.start_time:type_name -> google.protobuf.Timestamp
-	35, // 16: umg.v1.ListUsageRequest.end_time:type_name -> google.protobuf.Timestamp
-	37, // 17: umg.v1.ListUsageRequest.group_by:type_name -> umg.v1.UsageDimension
-	38, // 18: umg.v1.ListUsageRequest.bucket:type_name -> umg.v1.UsageBucket
-	27, // 19: umg.v1.ListUsageRequest.tags:type_name -> umg.v1.ListUsageRequest.TagsEntry
-	36, // 20: umg.v1.ListUsageResponse.entries:type_name -> umg.v1.UsageEntry
-	35, // 21: umg.v1.ListUsageResponse.record_begin_time:type_name -> google.protobuf.Timestamp
-	35, // 22: umg.v1.ListUsageResponse.minute_begin_time:type_name -> google.protobuf.Timestamp
-	35, // 23: umg.v1.ListUsageResponse.hour_begin_time:type_name -> google.protobuf.Timestamp
-	35, // 24: umg.v1.ListUsageResponse.day_begin_time:type_name -> google.protobuf.Timestamp
-	35, // 25: umg.v1.ListEndUserUsageRequest.start_time:type_name -> google.protobuf.Timestamp
-	35, // 26: umg.v1.ListEndUserUsageRequest.end_time:type_name -> google.protobuf.Timestamp
-	28, // 27: umg.v1.ListEndUserUsageRequest.tags:type_name -> umg.v1.ListEndUserUsageRequest.TagsEntry
-	39, // 28: umg.v1.ListEndUserUsageResponse.entries:type_name -> umg.v1.EndUserUsage
-	35, // 29: umg.v1.ListEndUserUsageResponse.start_time:type_name -> google.protobuf.Timestamp
-	35, // 30: umg.v1.ListEndUserUsageResponse.end_time:type_name -> google.protobuf.Timestamp
-	35, // 31: umg.v1.GetCallSummaryRequest.start_time:type_name -> google.protobuf.Timestamp
-	35, // 32: umg.v1.GetCallSummaryRequest.end_time:type_name -> google.protobuf.Timestamp
-	29, // 33: umg.v1.GetCallSummaryRequest.tags:type_name -> umg.v1.GetCallSummaryRequest.TagsEntry
-	38, // 34: umg.v1.GetCallSummaryRequest.bucket:type_name -> umg.v1.UsageBucket
-	37, // 35: umg.v1.GetCallSummaryRequest.group_by:type_name -> umg.v1.UsageDimension
-	40, // 36: umg.v1.GetCallSummaryResponse.total:type_name -> umg.v1.CallFigures
-	40, // 37: umg.v1.GetCallSummaryResponse.previous:type_name -> umg.v1.CallFigures
-	38, // 38: umg.v1.GetCallSummaryResponse.bucket:type_name -> umg.v1.UsageBucket
-	40, // 39: umg.v1.GetCallSummaryResponse.buckets:type_name -> umg.v1.CallFigures
-	41, // 40: umg.v1.GetCallSummaryResponse.groups:type_name -> umg.v1.CallGroup
-	41, // 41: umg.v1.GetCallSummaryResponse.other_groups:type_name -> umg.v1.CallGroup
-	42, // 42: umg.v1.GetCallSummaryResponse.failures_by_reason:type_name -> umg.v1.FailureCount
-	42, // 43: umg.v1.GetCallSummaryResponse.failures_by_channel:type_name -> umg.v1.FailureCount
-	42, // 44: umg.v1.GetCallSummaryResponse.failures_by_kind:type_name -> umg.v1.FailureCount
-	43, // 45: umg.v1.GetRequestRecordResponse.record:type_name -> umg.v1.RequestRecord
-	43, // 46: umg.v1.GetRequestRecordResponse.earlier_records:type_name -> umg.v1.RequestRecord
-	35, // 47: umg.v1.ListRequestRecordsRequest.start_time:type_name -> google.protobuf.Timestamp
-	35, // 48: umg.v1.ListRequestRecordsRequest.end_time:type_name -> google.protobuf.Timestamp
-	30, // 49: umg.v1.ListRequestRecordsRequest.tags:type_name -> umg.v1.ListRequestRecordsRequest.TagsEntry
-	44, // 50: umg.v1.ListRequestRecordsRequest.reasons:type_name -> umg.v1.ErrorReason
-	45, // 51: umg.v1.ListRequestRecordsRequest.operations:type_name -> umg.v1.ModelOperation
-	34, // 52: umg.v1.ListRequestRecordsRequest.min_duration:type_name -> google.protobuf.Duration
-	43, // 53: umg.v1.ListRequestRecordsResponse.records:type_name -> umg.v1.RequestRecord
-	46, // 54: umg.v1.ListChannelsResponse.channels:type_name -> umg.v1.ChannelHealth
-	47, // 55: umg.v1.ListChannelsResponse.models:type_name -> umg.v1.ModelChannels
-	48, // 56: umg.v1.ListChannelsResponse.model_lists:type_name -> umg.v1.ProviderModelList
-	49, // 57: umg.v1.ListChannelsResponse.overrides:type_name -> umg.v1.ChannelOverride
-	0,  // 58: umg.v1.AdminService.CreateKey:input_type -> umg.v1.CreateKeyRequest
-	2,  // 59: umg.v1.AdminService.GetKey:input_type -> umg.v1.GetKeyRequest
-	4,  // 60: umg.v1.AdminService.ListKeys:input_type -> umg.v1.ListKeysRequest
-	6,  // 61: umg.v1.AdminService.UpdateKey:input_type -> umg.v1.UpdateKeyRequest
-	8,  // 62: umg.v1.AdminService.RotateKey:input_type -> umg.v1.RotateKeyRequest
-	10, // 63: umg.v1.AdminService.RevokeKey:input_type -> umg.v1.RevokeKeyRequest
-	12, // 64: umg.v1.AdminService.GetUsage:input_type -> umg.v1.GetUsageRequest
-	14, // 65: umg.v1.AdminService.ListUsage:input_type -> umg.v1.ListUsageRequest
-	16, // 66: umg.v1.AdminService.ListEndUserUsage:input_type -> umg.v1.ListEndUserUsageRequest
-	18, // 67: umg.v1.AdminService.GetCallSummary:input_type -> umg.v1.GetCallSummaryRequest
-	20, // 68: umg.v1.AdminService.GetRequestRecord:input_type -> umg.v1.GetRequestRecordRequest
-	22, // 69: umg.v1.AdminService.ListRequestRecords:input_type -> umg.v1.ListRequestRecordsRequest
-	24, // 70: umg.v1.AdminService.ListChannels:input_type -> umg.v1.ListChannelsRequest
-	1,  // 71: umg.v1.AdminService.CreateKey:output_type -> umg.v1.CreateKeyResponse
-	3,  // 72: umg.v1.AdminService.GetKey:output_type -> umg.v1.GetKeyResponse
-	5,  // 73: umg.v1.AdminService.ListKeys:output_type -> umg.v1.ListKeysResponse
-	7,  // 74: umg.v1.AdminService.UpdateKey:output_type -> umg.v1.UpdateKeyResponse
-	9,  // 75: umg.v1.AdminService.RotateKey:output_type -> umg.v1.RotateKeyResponse
-	11, // 76: umg.v1.AdminService.RevokeKey:output_type -> umg.v1.RevokeKeyResponse
-	13, // 77: umg.v1.AdminService.GetUsage:output_type -> umg.v1.GetUsageResponse
-	15, // 78: umg.v1.AdminService.ListUsage:output_type -> umg.v1.ListUsageResponse
-	17, // 79: umg.v1.AdminService.ListEndUserUsage:output_type -> umg.v1.ListEndUserUsageResponse
-	19, // 80: umg.v1.AdminService.GetCallSummary:output_type -> umg.v1.GetCallSummaryResponse
-	21, // 81: umg.v1.AdminService.GetRequestRecord:output_type -> umg.v1.GetRequestRecordResponse
-	23, // 82: umg.v1.AdminService.ListRequestRecords:output_type -> umg.v1.ListRequestRecordsResponse
-	25, // 83: umg.v1.AdminService.ListChannels:output_type -> umg.v1.ListChannelsResponse
-	71, // [71:84] is the sub-list for method output_type
-	58, // [58:71] is the sub-list for method input_type
-	58, // [58:58] is the sub-list for extension type_name
-	58, // [58:58] is the sub-list for extension extendee
-	0,  // [0:58] is the sub-list for field type_name
+	37, // 15: umg.v1.GetUsageResponse.levels:type_name -> umg.v1.KeyLevel
+	35, // 16: umg.v1.ListUsageRequest.start_time:type_name -> google.protobuf.Timestamp
+	35, // 17: umg.v1.ListUsageRequest.end_time:type_name -> google.protobuf.Timestamp
+	38, // 18: umg.v1.ListUsageRequest.group_by:type_name -> umg.v1.UsageDimension
+	39, // 19: umg.v1.ListUsageRequest.bucket:type_name -> umg.v1.UsageBucket
+	27, // 20: umg.v1.ListUsageRequest.tags:type_name -> umg.v1.ListUsageRequest.TagsEntry
+	36, // 21: umg.v1.ListUsageResponse.entries:type_name -> umg.v1.UsageEntry
+	35, // 22: umg.v1.ListUsageResponse.record_begin_time:type_name -> google.protobuf.Timestamp
+	35, // 23: umg.v1.ListUsageResponse.minute_begin_time:type_name -> google.protobuf.Timestamp
+	35, // 24: umg.v1.ListUsageResponse.hour_begin_time:type_name -> google.protobuf.Timestamp
+	35, // 25: umg.v1.ListUsageResponse.day_begin_time:type_name -> google.protobuf.Timestamp
+	35, // 26: umg.v1.ListEndUserUsageRequest.start_time:type_name -> google.protobuf.Timestamp
+	35, // 27: umg.v1.ListEndUserUsageRequest.end_time:type_name -> google.protobuf.Timestamp
+	28, // 28: umg.v1.ListEndUserUsageRequest.tags:type_name -> umg.v1.ListEndUserUsageRequest.TagsEntry
+	40, // 29: umg.v1.ListEndUserUsageResponse.entries:type_name -> umg.v1.EndUserUsage
+	35, // 30: umg.v1.ListEndUserUsageResponse.start_time:type_name -> google.protobuf.Timestamp
+	35, // 31: umg.v1.ListEndUserUsageResponse.end_time:type_name -> google.protobuf.Timestamp
+	35, // 32: umg.v1.GetCallSummaryRequest.start_time:type_name -> google.protobuf.Timestamp
+	35, // 33: umg.v1.GetCallSummaryRequest.end_time:type_name -> google.protobuf.Timestamp
+	29, // 34: umg.v1.GetCallSummaryRequest.tags:type_name -> umg.v1.GetCallSummaryRequest.TagsEntry
+	39, // 35: umg.v1.GetCallSummaryRequest.bucket:type_name -> umg.v1.UsageBucket
+	38, // 36: umg.v1.GetCallSummaryRequest.group_by:type_name -> umg.v1.UsageDimension
+	41, // 37: umg.v1.GetCallSummaryResponse.total:type_name -> umg.v1.CallFigures
+	41, // 38: umg.v1.GetCallSummaryResponse.previous:type_name -> umg.v1.CallFigures
+	39, // 39: umg.v1.GetCallSummaryResponse.bucket:type_name -> umg.v1.UsageBucket
+	41, // 40: umg.v1.GetCallSummaryResponse.buckets:type_name -> umg.v1.CallFigures
+	42, // 41: umg.v1.GetCallSummaryResponse.groups:type_name -> umg.v1.CallGroup
+	42, // 42: umg.v1.GetCallSummaryResponse.other_groups:type_name -> umg.v1.CallGroup
+	43, // 43: umg.v1.GetCallSummaryResponse.failures_by_reason:type_name -> umg.v1.FailureCount
+	43, // 44: umg.v1.GetCallSummaryResponse.failures_by_channel:type_name -> umg.v1.FailureCount
+	43, // 45: umg.v1.GetCallSummaryResponse.failures_by_kind:type_name -> umg.v1.FailureCount
+	44, // 46: umg.v1.GetRequestRecordResponse.record:type_name -> umg.v1.RequestRecord
+	44, // 47: umg.v1.GetRequestRecordResponse.earlier_records:type_name -> umg.v1.RequestRecord
+	35, // 48: umg.v1.ListRequestRecordsRequest.start_time:type_name -> google.protobuf.Timestamp
+	35, // 49: umg.v1.ListRequestRecordsRequest.end_time:type_name -> google.protobuf.Timestamp
+	30, // 50: umg.v1.ListRequestRecordsRequest.tags:type_name -> umg.v1.ListRequestRecordsRequest.TagsEntry
+	45, // 51: umg.v1.ListRequestRecordsRequest.reasons:type_name -> umg.v1.ErrorReason
+	46, // 52: umg.v1.ListRequestRecordsRequest.operations:type_name -> umg.v1.ModelOperation
+	34, // 53: umg.v1.ListRequestRecordsRequest.min_duration:type_name -> google.protobuf.Duration
+	44, // 54: umg.v1.ListRequestRecordsResponse.records:type_name -> umg.v1.RequestRecord
+	47, // 55: umg.v1.ListChannelsResponse.channels:type_name -> umg.v1.ChannelHealth
+	48, // 56: umg.v1.ListChannelsResponse.models:type_name -> umg.v1.ModelChannels
+	49, // 57: umg.v1.ListChannelsResponse.model_lists:type_name -> umg.v1.ProviderModelList
+	50, // 58: umg.v1.ListChannelsResponse.overrides:type_name -> umg.v1.ChannelOverride
+	0,  // 59: umg.v1.AdminService.CreateKey:input_type -> umg.v1.CreateKeyRequest
+	2,  // 60: umg.v1.AdminService.GetKey:input_type -> umg.v1.GetKeyRequest
+	4,  // 61: umg.v1.AdminService.ListKeys:input_type -> umg.v1.ListKeysRequest
+	6,  // 62: umg.v1.AdminService.UpdateKey:input_type -> umg.v1.UpdateKeyRequest
+	8,  // 63: umg.v1.AdminService.RotateKey:input_type -> umg.v1.RotateKeyRequest
+	10, // 64: umg.v1.AdminService.RevokeKey:input_type -> umg.v1.RevokeKeyRequest
+	12, // 65: umg.v1.AdminService.GetUsage:input_type -> umg.v1.GetUsageRequest
+	14, // 66: umg.v1.AdminService.ListUsage:input_type -> umg.v1.ListUsageRequest
+	16, // 67: umg.v1.AdminService.ListEndUserUsage:input_type -> umg.v1.ListEndUserUsageRequest
+	18, // 68: umg.v1.AdminService.GetCallSummary:input_type -> umg.v1.GetCallSummaryRequest
+	20, // 69: umg.v1.AdminService.GetRequestRecord:input_type -> umg.v1.GetRequestRecordRequest
+	22, // 70: umg.v1.AdminService.ListRequestRecords:input_type -> umg.v1.ListRequestRecordsRequest
+	24, // 71: umg.v1.AdminService.ListChannels:input_type -> umg.v1.ListChannelsRequest
+	1,  // 72: umg.v1.AdminService.CreateKey:output_type -> umg.v1.CreateKeyResponse
+	3,  // 73: umg.v1.AdminService.GetKey:output_type -> umg.v1.GetKeyResponse
+	5,  // 74: umg.v1.AdminService.ListKeys:output_type -> umg.v1.ListKeysResponse
+	7,  // 75: umg.v1.AdminService.UpdateKey:output_type -> umg.v1.UpdateKeyResponse
+	9,  // 76: umg.v1.AdminService.RotateKey:output_type -> umg.v1.RotateKeyResponse
+	11, // 77: umg.v1.AdminService.RevokeKey:output_type -> umg.v1.RevokeKeyResponse
+	13, // 78: umg.v1.AdminService.GetUsage:output_type -> umg.v1.GetUsageResponse
+	15, // 79: umg.v1.AdminService.ListUsage:output_type -> umg.v1.ListUsageResponse
+	17, // 80: umg.v1.AdminService.ListEndUserUsage:output_type -> umg.v1.ListEndUserUsageResponse
+	19, // 81: umg.v1.AdminService.GetCallSummary:output_type -> umg.v1.GetCallSummaryResponse
+	21, // 82: umg.v1.AdminService.GetRequestRecord:output_type -> umg.v1.GetRequestRecordResponse
+	23, // 83: umg.v1.AdminService.ListRequestRecords:output_type -> umg.v1.ListRequestRecordsResponse
+	25, // 84: umg.v1.AdminService.ListChannels:output_type -> umg.v1.ListChannelsResponse
+	72, // [72:85] is the sub-list for method output_type
+	59, // [59:72] is the sub-list for method input_type
+	59, // [59:59] is the sub-list for extension type_name
+	59, // [59:59] is the sub-list for extension extendee
+	0,  // [0:59] is the sub-list for field type_name
 }
 
 func init() { file_umg_v1_admin_service_proto_init() }
@@ -2367,6 +2380,7 @@ func file_umg_v1_admin_service_proto_init() {
 	if File_umg_v1_admin_service_proto != nil {
 		return
 	}
+	file_umg_v1_account_proto_init()
 	file_umg_v1_admin_proto_init()
 	file_umg_v1_call_summary_proto_init()
 	file_umg_v1_channel_proto_init()

@@ -59,9 +59,10 @@ type AdminServiceClient interface {
 	// FAILED_PRECONDITION on a revoked key and on a limit as in `CreateKey`, ALREADY_EXISTS when another key has the name.
 	UpdateKey(ctx context.Context, in *UpdateKeyRequest, opts ...grpc.CallOption) (*UpdateKeyResponse, error)
 	// Gives a key a new secret, which no later call returns; every key may rotate itself. Everything else of the key
-	// stays. Both secrets are valid for the overlap; a secret that an earlier call replaced ends immediately. Fails with
-	// INVALID_ARGUMENT on an overlap outside its range, NOT_FOUND on an unknown id, FAILED_PRECONDITION on a revoked key
-	// and on the bootstrap key, whose secret comes from a file or a variable.
+	// stays. Both secrets are valid for the overlap; a secret that an earlier call replaced ends immediately. Sessions that
+	// the key opened before end with the overlap, too. Fails with INVALID_ARGUMENT on an overlap outside its range,
+	// NOT_FOUND on an unknown id, FAILED_PRECONDITION on a revoked key and on the bootstrap key, whose secret comes from a
+	// file or a variable.
 	RotateKey(ctx context.Context, in *RotateKeyRequest, opts ...grpc.CallOption) (*RotateKeyResponse, error)
 	// Revokes a key permanently; takes effect on every node within seconds. Calls in flight run to their end. Revoking a
 	// revoked key changes nothing. Fails with NOT_FOUND on an unknown id.
@@ -254,9 +255,10 @@ type AdminServiceServer interface {
 	// FAILED_PRECONDITION on a revoked key and on a limit as in `CreateKey`, ALREADY_EXISTS when another key has the name.
 	UpdateKey(context.Context, *UpdateKeyRequest) (*UpdateKeyResponse, error)
 	// Gives a key a new secret, which no later call returns; every key may rotate itself. Everything else of the key
-	// stays. Both secrets are valid for the overlap; a secret that an earlier call replaced ends immediately. Fails with
-	// INVALID_ARGUMENT on an overlap outside its range, NOT_FOUND on an unknown id, FAILED_PRECONDITION on a revoked key
-	// and on the bootstrap key, whose secret comes from a file or a variable.
+	// stays. Both secrets are valid for the overlap; a secret that an earlier call replaced ends immediately. Sessions that
+	// the key opened before end with the overlap, too. Fails with INVALID_ARGUMENT on an overlap outside its range,
+	// NOT_FOUND on an unknown id, FAILED_PRECONDITION on a revoked key and on the bootstrap key, whose secret comes from a
+	// file or a variable.
 	RotateKey(context.Context, *RotateKeyRequest) (*RotateKeyResponse, error)
 	// Revokes a key permanently; takes effect on every node within seconds. Calls in flight run to their end. Revoking a
 	// revoked key changes nothing. Fails with NOT_FOUND on an unknown id.

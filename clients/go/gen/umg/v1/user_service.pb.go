@@ -265,7 +265,9 @@ type GetCallerResponse struct {
 	Memberships []*Membership `protobuf:"bytes,4,rep,name=memberships,proto3" json:"memberships,omitempty"`
 	// Permissions of the caller, at most one entry for each permission and extent. An account that is named with several
 	// extents has the greatest of them.
-	Permissions   []*CallerPermission `protobuf:"bytes,5,rep,name=permissions,proto3" json:"permissions,omitempty"`
+	Permissions []*CallerPermission `protobuf:"bytes,5,rep,name=permissions,proto3" json:"permissions,omitempty"`
+	// Id of the session with which the caller calls; empty for any other credential.
+	SessionId     string `protobuf:"bytes,6,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -333,6 +335,13 @@ func (x *GetCallerResponse) GetPermissions() []*CallerPermission {
 		return x.Permissions
 	}
 	return nil
+}
+
+func (x *GetCallerResponse) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
 }
 
 // Request of `ListUsers`.
@@ -800,13 +809,15 @@ const file_umg_v1_user_service_proto_rawDesc = "" +
 	"\auser_id\x18\x01 \x01(\tR\x06userId\"3\n" +
 	"\x0fGetUserResponse\x12 \n" +
 	"\x04user\x18\x01 \x01(\v2\f.umg.v1.UserR\x04user\"\x12\n" +
-	"\x10GetCallerRequest\"\xc9\x01\n" +
+	"\x10GetCallerRequest\"\xe8\x01\n" +
 	"\x11GetCallerResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x15\n" +
 	"\x06key_id\x18\x03 \x01(\tR\x05keyId\x124\n" +
 	"\vmemberships\x18\x04 \x03(\v2\x12.umg.v1.MembershipR\vmemberships\x12:\n" +
-	"\vpermissions\x18\x05 \x03(\v2\x18.umg.v1.CallerPermissionR\vpermissions\"\xd1\x01\n" +
+	"\vpermissions\x18\x05 \x03(\v2\x18.umg.v1.CallerPermissionR\vpermissions\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x06 \x01(\tR\tsessionId\"\xd1\x01\n" +
 	"\x10ListUsersRequest\x12$\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x10.umg.v1.UserKindR\x04kind\x12\x1d\n" +
 	"\n" +
