@@ -115,11 +115,11 @@ class Filters:
 
     def start_time(self) -> Timestamp:
         """Return the beginning of the span for a request."""
-        return _timestamp(self.start)
+        return timestamp_of(self.start)
 
     def end_time(self) -> Timestamp | None:
         """Return the end of the span for a request; None for now."""
-        return None if self.end is None else _timestamp(self.end)
+        return None if self.end is None else timestamp_of(self.end)
 
 
 def read_filters(query: Mapping[str, str], now: datetime) -> Filters:
@@ -146,7 +146,8 @@ def _time(text: str, name: str, now: datetime) -> datetime:
     return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
 
 
-def _timestamp(time: datetime) -> Timestamp:
+def timestamp_of(time: datetime) -> Timestamp:
+    """Return a time for a request."""
     stamp = Timestamp()
     stamp.FromDatetime(time)
     return stamp

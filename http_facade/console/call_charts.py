@@ -1,76 +1,180 @@
-"""Chart of calls and failures by time, as columns that the server draws, and the same numbers as rows of a table."""
+"""Charts of calls by time: columns of numbers, which a page has as one table, and from which its script draws them.
 
-from collections.abc import Sequence
+The table has no end tags of cells and rows, which HTML does not need: they would be a third of its size.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from umg_grpc.v1 import pb
+from google.protobuf.duration_pb2 import Duration
 
-CHART_WIDTH, CALLS_HEIGHT, FAILED_HEIGHT = 840.0, 120.0, 36.0
-COLUMN_GAP = 1.0
-MIN_HEIGHT = 1.0
+from http_facade.console.call_outcomes import tokens
+from http_facade.console.figure_texts import UNKNOWN_TEXT, amount_text, count_text, milliseconds_text, share_text
+from umg_grpc.base.printable_text import printable
+from umg_grpc.v1 import pb
+from umg_grpc.wire.protobuf_json import enum_names
+
+COLUMNS_FORM, STACK_FORM, LOG_FORM, SHARE_FORM, LEFT_FORM = "columns", "stack", "log", "share", "left"
+"""Forms of charts, which `charts.js` draws: columns above and below a line, stacked columns, lines on a log scale, a
+line of percents, and the rest of a budget.
+"""
+COLOURED_GROUPS = 5
+OTHER_INK = "other"
+BUCKET_NAMES = enum_names(pb.UsageBucket.DESCRIPTOR)
 TIME_FORMATS = {pb.USAGE_BUCKET_DAY: "%d %b", pb.USAGE_BUCKET_MONTH: "%b %Y"}
 USUAL_FORMAT = "%d %b %H:%M"
 
 
 @dataclass(frozen=True)
 class ChartColumn:
-    """Bucket of time: calls above the line, failed ones below it."""
+    """Column of the table: the numbers of one line, or of one part of the chart's columns."""
 
-    title: str
-    calls: int
-    failed: int
-    micro_credits: int
-    left: str
-    width: str
-    top: str
-    height: str
-    failed_height: str
+    ink: str
+    """How the style and the script draw it, and the key of its words."""
+    cells: Sequence[str]
+    text: str = ""
+    """Its name, in place of the words."""
 
 
 @dataclass(frozen=True)
-class CallChart:
-    """Columns of a span, with its first and last time in UTC."""
+class Chart:
+    """Chart of some columns of the table."""
 
+    form: str
+    word: str
+    """Key of the words of its caption."""
     columns: Sequence[ChartColumn]
-    first: str
-    last: str
-    highest: int
-    width: int = int(CHART_WIDTH)
-    line: int = int(CALLS_HEIGHT)
-    height: int = int(CALLS_HEIGHT + FAILED_HEIGHT)
 
 
-def call_chart(buckets: Sequence[pb.CallFigures], length: "pb.UsageBucket.ValueType") -> CallChart | None:
-    """Return the chart of the buckets of a summary; None without calls."""
-    highest = max((each.request_count for each in buckets), default=0)
-    if highest == 0:
+@dataclass(frozen=True)
+class ChartBucket:
+    """Row of the table: a bucket of time."""
+
+    label: str
+    seconds: int
+    """Its beginning, in seconds of the epoch."""
+    is_open: bool
+    """Whether its end is ahead."""
+
+
+@dataclass(frozen=True)
+class ChartTable:
+    """Charts of the same buckets, with the table of their numbers."""
+
+    length: str
+    """Key of the words of the length of a bucket."""
+    buckets: Sequence[ChartBucket]
+    end: int
+    """End of the last bucket, in seconds of the epoch."""
+    charts: Sequence[Chart]
+    path: str = ""
+    """Page of the calls behind a bucket, to which its span is added; "" for none."""
+
+    @property
+    def columns(self) -> Iterator[tuple[int, ChartColumn]]:
+        """All columns, each with the number of its chart."""
+        return ((number, column) for number, chart in enumerate(self.charts) for column in chart.columns)
+
+    @property
+    def rows(self) -> Iterator[tuple[ChartBucket, Sequence[str]]]:
+        """Each bucket with the cells of all columns."""
+        cells = zip(*(column.cells for _, column in self.columns), strict=True)
+        return zip(self.buckets, cells, strict=True)
+
+
+def summary_charts(
+    summary: pb.GetCallSummaryResponse, charts: Iterable[Chart | None], path: str, now: datetime
+) -> ChartTable | None:
+    """Return charts of the buckets of a summary; None without calls."""
+    if not summary.total.request_count:
         return None
-    step = CHART_WIDTH / len(buckets)
-    pattern = TIME_FORMATS.get(length, USUAL_FORMAT)
-    titles = [_time(each).strftime(pattern) for each in buckets]
-    columns = list[ChartColumn]()
-    for number, (bucket, title) in enumerate(zip(buckets, titles, strict=True)):
-        height = _scaled(bucket.request_count, highest, CALLS_HEIGHT)
-        columns.append(
-            ChartColumn(
-                title=title,
-                calls=bucket.request_count,
-                failed=bucket.failed_request_count,
-                micro_credits=bucket.micro_credits,
-                left=f"{number * step:.1f}",
-                width=f"{max(step - COLUMN_GAP, MIN_HEIGHT):.1f}",
-                top=f"{CALLS_HEIGHT - height:.1f}",
-                height=f"{height:.1f}",
-                failed_height=f"{_scaled(bucket.failed_request_count, highest, FAILED_HEIGHT):.1f}",
-            )
+    pattern = TIME_FORMATS.get(summary.bucket, USUAL_FORMAT)
+    return ChartTable(
+        length=BUCKET_NAMES[summary.bucket],
+        buckets=[_bucket(each, pattern, now) for each in summary.buckets],
+        end=summary.buckets[-1].end_time.seconds,
+        charts=[chart for chart in charts if chart is not None],
+        path=path,
+    )
+
+
+def calls_chart(summary: pb.GetCallSummaryResponse) -> Chart:
+    """Return the chart of calls, with the failed ones below the line."""
+    calls = ChartColumn("calls", [count_text(each.request_count) for each in summary.buckets])
+    failed = ChartColumn("failed", [count_text(each.failed_request_count) for each in summary.buckets])
+    return Chart(COLUMNS_FORM, "calls_chart", (calls, failed))
+
+
+def spend_chart(summary: pb.GetCallSummaryResponse, names: Sequence[str]) -> Chart | None:
+    """Return the chart of the cost by group; None without cost. `names`: of the groups. Those with the highest cost
+    have colours, by their rank.
+    """
+    if not summary.total.micro_credits:
+        return None
+    shown = summary.groups[:COLOURED_GROUPS]
+    columns = [
+        ChartColumn(
+            f"rank{rank}", [amount_text(micros) for micros in group.micro_credits], printable(name) or UNKNOWN_TEXT
         )
-    return CallChart(columns, titles[0], titles[-1], highest)
+        for rank, (group, name) in enumerate(zip(shown, names, strict=False), start=1)
+    ]
+    others = [
+        bucket.micro_credits - sum(group.micro_credits[place] for group in shown)
+        for place, bucket in enumerate(summary.buckets)
+    ]
+    if any(others):
+        columns.append(ChartColumn(OTHER_INK, [amount_text(micros) for micros in others]))
+    return Chart(STACK_FORM, "spend_chart", columns)
 
 
-def _scaled(count: int, highest: int, height: float) -> float:
-    return 0.0 if count == 0 else max(MIN_HEIGHT, height * count / highest)
+def first_byte_chart(summary: pb.GetCallSummaryResponse) -> Chart | None:
+    """Return the chart of the times to the first byte; None without one."""
+    return _durations("first_byte_chart", [each.first_byte for each in summary.buckets])
 
 
-def _time(bucket: pb.CallFigures) -> datetime:
-    return bucket.start_time.ToDatetime(UTC)
+def whole_call_chart(summary: pb.GetCallSummaryResponse) -> Chart | None:
+    """Return the chart of the times of whole calls; None without one."""
+    return _durations("whole_call_chart", [each.whole_call for each in summary.buckets])
+
+
+def cached_charts(days: Sequence[pb.UsageEntry], path: str, now: datetime) -> ChartTable | None:
+    """Return the chart of the share of the input tokens that providers read from their caches, by day; None for fewer
+    than two days.
+    """
+    if len(days) < 2:
+        return None
+    cells = [share_text(_cache_reads(each), tokens(each)[0]) for each in days]
+    return ChartTable(
+        length=BUCKET_NAMES[pb.USAGE_BUCKET_DAY],
+        buckets=[_bucket(each, TIME_FORMATS[pb.USAGE_BUCKET_DAY], now) for each in days],
+        end=days[-1].end_time.seconds,
+        charts=[Chart(SHARE_FORM, "cached_chart", [ChartColumn("cached", cells)])],
+        path=path,
+    )
+
+
+def _cache_reads(usage: pb.UsageEntry) -> int:
+    return sum(each.count for each in usage.quantities if each.unit == pb.BILLABLE_UNIT_CACHE_READ_TOKEN)
+
+
+def _bucket(figures: pb.CallFigures | pb.UsageEntry, pattern: str, now: datetime) -> ChartBucket:
+    return ChartBucket(
+        label=figures.start_time.ToDatetime(UTC).strftime(pattern),
+        seconds=figures.start_time.seconds,
+        is_open=figures.end_time.ToDatetime(UTC) > now,
+    )
+
+
+def _durations(word: str, percentiles: Sequence[pb.DurationPercentiles]) -> Chart | None:
+    if not any(each.call_count for each in percentiles):
+        return None
+    columns = (
+        ChartColumn("p50", [_milliseconds(each.p50, each.call_count) for each in percentiles]),
+        ChartColumn("p95", [_milliseconds(each.p95, each.call_count) for each in percentiles]),
+    )
+    return Chart(LOG_FORM, word, columns)
+
+
+def _milliseconds(duration: Duration, calls: int) -> str:
+    return milliseconds_text(duration) if calls else UNKNOWN_TEXT

@@ -51,8 +51,8 @@ def outcome(record: pb.RequestRecord) -> Mark:
     return Mark(state, kinds[-1] if kinds else reason)
 
 
-def tokens(record: pb.RequestRecord) -> tuple[int, int]:
-    """Return the input and the output tokens of a call, of all kinds."""
+def tokens(record: pb.RequestRecord | pb.UsageEntry) -> tuple[int, int]:
+    """Return the input and the output tokens of calls, of all kinds."""
     found = [
         sum(each.count for each in record.quantities if each.unit in units) for units in (INPUT_UNITS, OUTPUT_UNITS)
     ]

@@ -1,11 +1,12 @@
 """Summary of the calls that the filters of an address select, for the pages that show figures and their changes."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from http_facade.console.figure_texts import UNKNOWN_TEXT, amount_text, change_text, count_text, share_text
 from http_facade.console.object_names import key_ids_of
 from http_facade.console.page_interface import Visit
+from umg_grpc.base.printable_text import printable
 from umg_grpc.v1 import pb
 
 
@@ -21,17 +22,37 @@ class Figure:
     """Page of the calls behind it; "" if the person may not see it."""
 
 
+@dataclass(frozen=True)
+class SpendRow:
+    """Calls and cost of one model."""
+
+    model: str
+    path: str
+    """Page of its calls; "" if the person may not see it, and for all other models together."""
+    figures: pb.CallFigures
+    share: str
+    change: str
+
+
 async def call_summary(
-    visit: Visit, group_by: "pb.UsageDimension.ValueType" = pb.USAGE_DIMENSION_MODEL, tag_name: str = ""
+    visit: Visit,
+    group_by: "pb.UsageDimension.ValueType" = pb.USAGE_DIMENSION_MODEL,
+    tag_name: str = "",
+    *,
+    key_ids: Sequence[str] = (),
+    channels: Sequence[str] = (),
 ) -> pb.GetCallSummaryResponse:
-    """Return the summary of the selected calls, and of the span before. Raise UmgError."""
+    """Return the summary of the selected calls, and of the span before. Raise UmgError.
+
+    `key_ids` and `channels`: of the page of a key or a channel, in place of those of the address.
+    """
     filters = visit.filters
     request = pb.GetCallSummaryRequest(
         start_time=filters.start_time(),
         end_time=filters.end_time(),
-        key_ids=await key_ids_of(visit.calls, filters.values("key")),
+        key_ids=key_ids or await key_ids_of(visit.calls, filters.values("key")),
         models=filters.values("model"),
-        channels=filters.values("channel"),
+        channels=channels or filters.values("channel"),
         agents=filters.values("agent"),
         project_ids=filters.values("project"),
         tags=filters.tags(),
@@ -57,6 +78,26 @@ def figures(summary: pb.GetCallSummaryResponse, calls_path: str, failed_path: st
     yield Figure("whole_call", *_duration(now.whole_call, before.whole_call))
     yield Figure("spend", amount_text(now.micro_credits), change_text(now.micro_credits, before.micro_credits))
     yield Figure("cached", share_text(now.cache_read_tokens, now.input_tokens), "")
+
+
+def spend_rows(visit: Visit, summary: pb.GetCallSummaryResponse, **filters: str) -> list[SpendRow]:
+    """Return the models with the highest cost, then the others together without a name. `filters`: those of the calls
+    behind a row, besides the model and those of the address.
+    """
+    sees_calls = visit.rights.may(pb.PERMISSION_RECORDS_READ)
+    groups = [*summary.groups, *([summary.other_groups] if summary.other_group_count else [])]
+    return [
+        SpendRow(
+            model=printable(group.value),
+            path=f"/console/requests{visit.filters.changed(model=group.value, **filters)}"
+            if sees_calls and group.value
+            else "",
+            figures=group.current,
+            share=share_text(group.current.micro_credits, summary.total.micro_credits),
+            change=change_text(group.current.micro_credits, group.previous.micro_credits),
+        )
+        for group in groups
+    ]
 
 
 def _duration(now: pb.DurationPercentiles, before: pb.DurationPercentiles) -> tuple[str, str]:

@@ -37,7 +37,7 @@ def type_errors(assets: Path = ASSETS) -> str:
             if file.types:  # beside the script, where the compiler looks for them
                 target = (copied / "vendor" / file.name).with_suffix(".d.ts")
                 shutil.copyfile(modules / file.package / file.types, target)
-        settings = {"compilerOptions": OPTIONS, "include": ["assets/playground/*.js"]}
+        settings = {"compilerOptions": OPTIONS, "include": ["assets/playground/*.js", "assets/charts.js"]}
         (Path(folder) / "tsconfig.json").write_text(json.dumps(settings))
         compiler = [str(NODE), str(modules / "typescript" / "bin" / "tsc"), "--project", folder]
         return subprocess.run(compiler, cwd=folder, capture_output=True, check=False, text=True).stdout

@@ -34,6 +34,7 @@ KEYS = {
     "Enter": (13, "\r"),
     "Escape": (27, ""),
     " ": (32, " "),
+    "ArrowLeft": (37, ""),
     "ArrowRight": (39, ""),
     "ArrowUp": (38, ""),
     "ArrowDown": (40, ""),

@@ -8,9 +8,17 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from http_facade.console import form_values
+from http_facade.console.call_charts import (
+    ChartTable,
+    calls_chart,
+    first_byte_chart,
+    summary_charts,
+    whole_call_chart,
+)
 from http_facade.console.call_outcomes import Mark
 from http_facade.console.figure_texts import UNKNOWN_TEXT, count_text, milliseconds_text
 from http_facade.console.page_interface import Done, Form, Shown, Visit
+from http_facade.console.summary_figures import call_summary
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.printable_text import printable
 from umg_grpc.v1 import pb
@@ -81,6 +89,7 @@ class ChannelView:
     models: Sequence[ModelLine]
     quirks: Sequence[pb.ChannelQuirk]
     overrides: Sequence[pb.ChannelOverride]
+    charts: ChartTable | None
     is_disabled: bool
     may_check: bool
     may_change: bool
@@ -125,10 +134,21 @@ async def load_channel(visit: Visit) -> ChannelView:
         models=[_model(each) for each in details.models],
         quirks=list(quirks.values()),
         overrides=list(details.overrides),
+        charts=await _charts(visit, details.channel),
         is_disabled=details.settings.disabled,
         may_check=visit.rights.may(pb.PERMISSION_CHANNELS_CHECK),
         may_change=visit.rights.may(pb.PERMISSION_CHANNELS_WRITE),
     )
+
+
+async def _charts(visit: Visit, channel: str) -> ChartTable | None:
+    if not visit.rights.may(pb.PERMISSION_USAGE_READ):
+        return None
+    summary = await call_summary(visit, channels=[channel])
+    charts = calls_chart(summary), first_byte_chart(summary), whole_call_chart(summary)
+    sees_calls = visit.rights.may(pb.PERMISSION_RECORDS_READ)
+    path = f"/console/requests{visit.filters.changed(channel=channel)}" if sees_calls else ""
+    return summary_charts(summary, charts, path, visit.now)
 
 
 async def check_channel(visit: Visit, form: Form) -> Shown:

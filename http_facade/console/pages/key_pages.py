@@ -9,12 +9,15 @@ import msgspec
 
 from http_facade.console import form_values
 from http_facade.console.address_filters import ListPages
+from http_facade.console.budget_charts import budget_chart
 from http_facade.console.budget_meters import BudgetMeter, key_meters
+from http_facade.console.call_charts import ChartTable, calls_chart, summary_charts
 from http_facade.console.call_outcomes import Mark
 from http_facade.console.object_names import account_names
 from http_facade.console.page_interface import Done, Form, Shown, Visit
 from http_facade.console.pages.audit_page import history_path
 from http_facade.console.pages.request_pages import CallRow, call_row
+from http_facade.console.summary_figures import SpendRow, call_summary, spend_rows
 from umg_grpc.base.printable_text import printable
 from umg_grpc.v1 import pb
 from umg_grpc.wire import administration_api_json as bodies
@@ -61,7 +64,9 @@ class KeyView:
     operations: str
     channels: str
     tags: Mapping[str, str]
-    entries: Sequence[pb.UsageEntry]
+    budget_chart: ChartTable | None
+    charts: ChartTable | None
+    models_used: Sequence[SpendRow]
     failed: Sequence[CallRow]
     overlaps: Mapping[str, str]
     may_rotate: bool
@@ -116,22 +121,19 @@ async def load_key(visit: Visit) -> KeyView:
     """Return one key with its usage and its failed calls. Raise UmgError(OBJECT_NOT_FOUND)."""
     key = await _find(visit)
     names = await _project_name(visit, key.settings.project_id)
-    usage = pb.ListUsageRequest(
-        key_ids=[key.key_id],
-        group_by=[pb.USAGE_DIMENSION_MODEL],
-        start_time=visit.filters.start_time(),
-        end_time=visit.filters.end_time(),
-        page_size=PAGE_SIZE,
-    )
-    entries = (await visit.calls.call(usage, pb.ListUsageResponse)).entries
-    settings = key.settings
+    summary = await call_summary(visit, key_ids=[key.key_id])
+    sees_calls = visit.rights.may(pb.PERMISSION_RECORDS_READ)
+    calls_path = f"/console/requests{visit.filters.changed(key=key.key_id)}" if sees_calls else ""
+    settings, row = key.settings, key_row(key, names, visit.now)
     return KeyView(
-        row=key_row(key, names, visit.now),
+        row=row,
         models=", ".join(settings.model_patterns),
         operations=", ".join(OPERATION_NAMES[each] for each in settings.operations),
         channels=", ".join(settings.channels),
         tags=dict(sorted(settings.tags.items())),
-        entries=sorted(entries, key=lambda entry: -entry.micro_credits),
+        budget_chart=await budget_chart(visit, row.meters, key_ids=[key.key_id]),
+        charts=summary_charts(summary, [calls_chart(summary)], calls_path, visit.now),
+        models_used=spend_rows(visit, summary, key=key.key_id),
         failed=await failed_calls(visit, key),
         overlaps=OVERLAP_WORDS,
         may_rotate=_is_open(key) and visit.rights.may_change(pb.PERMISSION_KEYS_ROTATE, key),

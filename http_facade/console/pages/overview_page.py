@@ -5,12 +5,19 @@ from dataclasses import dataclass
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from http_facade.console.call_charts import CallChart, call_chart
+from http_facade.console.call_charts import (
+    ChartTable,
+    calls_chart,
+    first_byte_chart,
+    spend_chart,
+    summary_charts,
+    whole_call_chart,
+)
 from http_facade.console.call_outcomes import REASON_NAMES, Mark
-from http_facade.console.figure_texts import change_text, share_text
+from http_facade.console.figure_texts import change_text
 from http_facade.console.page_interface import LeadElsewhere, Visit
 from http_facade.console.pages.channel_pages import STATE_MARKS, channel_path
-from http_facade.console.summary_figures import Figure, call_summary, figures
+from http_facade.console.summary_figures import Figure, SpendRow, call_summary, figures, spend_rows
 from umg_grpc.base.printable_text import printable
 from umg_grpc.v1 import pb
 
@@ -29,17 +36,6 @@ class ChannelRow:
 
 
 @dataclass(frozen=True)
-class SpendRow:
-    """Usage of one model."""
-
-    model: str
-    path: str
-    figures: pb.CallFigures
-    share: str
-    change: str
-
-
-@dataclass(frozen=True)
 class FailureRow:
     """Failed calls with one reason or kind."""
 
@@ -54,7 +50,7 @@ class Overview:
     """Content of the first page."""
 
     figures: Sequence[Figure]
-    chart: CallChart | None
+    charts: ChartTable | None
     models: Sequence[SpendRow]
     reasons: Sequence[FailureRow]
     kinds: Sequence[FailureRow]
@@ -77,16 +73,18 @@ async def load_overview(visit: Visit) -> Overview | LeadElsewhere:
     shows_alerts = visit.rights.may(pb.PERMISSION_ALERTS_READ)
     alerts = pb.ListAlertsRequest(open_only=True, page_size=1000)
     filters = visit.filters
+    calls_path = f"/console/requests{filters.kept()}" if sees_calls else ""
+    failed_path = f"/console/requests{filters.changed(failed='1')}" if sees_calls else ""
+    charts = (
+        calls_chart(summary),
+        spend_chart(summary, [group.value for group in summary.groups]),
+        first_byte_chart(summary),
+        whole_call_chart(summary),
+    )
     return Overview(
-        figures=list(
-            figures(
-                summary,
-                f"/console/requests{filters.kept()}" if sees_calls else "",
-                f"/console/requests{filters.changed(failed='1')}" if sees_calls else "",
-            )
-        ),
-        chart=call_chart(summary.buckets, summary.bucket),
-        models=[_spend(visit, group, summary.total, sees_calls=sees_calls) for group in summary.groups],
+        figures=list(figures(summary, calls_path, failed_path)),
+        charts=summary_charts(summary, charts, calls_path, visit.now),
+        models=spend_rows(visit, summary),
         reasons=[
             _failure(visit, REASON_NAMES.get(each.reason, ""), each, sees_calls=sees_calls)
             for each in summary.failures_by_reason
@@ -97,16 +95,6 @@ async def load_overview(visit: Visit) -> Overview | LeadElsewhere:
         shows_channels=shows_channels,
         open_alerts=len((await visit.calls.call(alerts, pb.ListAlertsResponse)).alerts) if shows_alerts else 0,
         shows_alerts=shows_alerts,
-    )
-
-
-def _spend(visit: Visit, group: pb.CallGroup, total: pb.CallFigures, *, sees_calls: bool) -> SpendRow:
-    return SpendRow(
-        model=printable(group.value),
-        path=f"/console/requests{visit.filters.changed(model=group.value)}" if sees_calls and group.value else "",
-        figures=group.current,
-        share=share_text(group.current.micro_credits, total.micro_credits),
-        change=change_text(group.current.micro_credits, group.previous.micro_credits),
     )
 
 

@@ -10,7 +10,9 @@ import msgspec
 
 from http_facade.console import form_values
 from http_facade.console.address_filters import ListPages
+from http_facade.console.budget_charts import budget_chart
 from http_facade.console.budget_meters import PERIOD_NAMES, BudgetMeter, balance_meters
+from http_facade.console.call_charts import ChartTable
 from http_facade.console.call_outcomes import Mark
 from http_facade.console.page_interface import Done, Form, Visit
 from http_facade.console.pages.audit_page import history_path
@@ -68,6 +70,7 @@ class AccountView:
     tags: Mapping[str, str]
     budgets: Mapping[tuple[str, bool], str]
     """(period, whether it is soft) -> credits, as a form offers them."""
+    budget_chart: ChartTable | None
     entries: Sequence[pb.UsageEntry]
     usage_filter: str
     history: str
@@ -124,8 +127,9 @@ async def load_project(visit: Visit) -> AccountView:
     keys = await _keys(visit, account) if is_project else pb.ListKeysResponse()
     names = {account.account_id: settings.name}
     counted = [account.account_id] if is_project else list(projects)
+    row = _row(account, visit.now)
     return AccountView(
-        row=_row(account, visit.now),
+        row=row,
         parent=_row(parent, visit.now) if parent else None,
         projects=[_row(each, visit.now) for each in projects.values()],
         keys=[key_row(key, names, visit.now) for key in keys.keys],
@@ -135,6 +139,7 @@ async def load_project(visit: Visit) -> AccountView:
         channels=", ".join(settings.channels),
         tags=dict(sorted(settings.tags.items())),
         budgets=_offered_budgets(settings),
+        budget_chart=await budget_chart(visit, row.meters, project_ids=counted),
         entries=await _usage(visit, counted),
         usage_filter=f"project={quote(','.join(counted))}",
         history=history_path(account.account_id) if visit.rights.may(pb.PERMISSION_AUDIT_READ) else "",

@@ -5,7 +5,13 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from http_facade.console.call_charts import CallChart, call_chart
+from http_facade.console.call_charts import (
+    ChartTable,
+    cached_charts,
+    calls_chart,
+    spend_chart,
+    summary_charts,
+)
 from http_facade.console.figure_texts import change_text, exact_amount, share_text
 from http_facade.console.object_names import account_names, key_ids_of, key_names
 from http_facade.console.page_interface import FileContent, Visit
@@ -43,7 +49,9 @@ class UsageView:
     """Content of the page of usage."""
 
     figures: Sequence[Figure]
-    chart: CallChart | None
+    charts: ChartTable | None
+    cached: ChartTable | None
+    """Share of the input that was read from caches, by day."""
     dimension: str
     dimensions: Mapping[str, str]
     """Dimension -> query of the page by it."""
@@ -57,15 +65,20 @@ class UsageView:
 async def load_usage(visit: Visit) -> UsageView:
     """Return the groups with the highest cost, with the others added up."""
     name = _dimension(visit)
-    summary = await call_summary(visit, DIMENSION_VALUES[name])
+    key_ids = await key_ids_of(visit.calls, visit.filters.values("key"))
+    summary = await call_summary(visit, DIMENSION_VALUES[name], key_ids=key_ids)
     names = await _names(visit, name, summary.groups)
     rows = [_row(visit, name, names.get(each.value, each.value), each, summary.total) for each in summary.groups]
     if summary.other_group_count:
         rows.append(_row(visit, "", "", summary.other_groups, summary.total))
     filters = visit.filters
+    charts = spend_chart(summary, [names.get(each.value, each.value) for each in summary.groups]), calls_chart(summary)
+    calls_path = f"/console/requests{filters.kept()}" if visit.rights.may(pb.PERMISSION_RECORDS_READ) else ""
+    days = await visit.calls.call(_by_day(visit, key_ids), pb.ListUsageResponse)
     return UsageView(
         figures=list(figures(summary, "", "")),
-        chart=call_chart(summary.buckets, summary.bucket),
+        charts=summary_charts(summary, charts, calls_path, visit.now),
+        cached=cached_charts(days.entries, calls_path, visit.now),
         dimension=name,
         dimensions={each: filters.changed(by=each) for each in OFFERED_DIMENSIONS},
         rows=rows,
@@ -78,19 +91,8 @@ async def load_usage(visit: Visit) -> UsageView:
 async def load_csv(visit: Visit) -> FileContent:
     """Return usage by day and group as CSV. Its sums are those of the page."""
     name, filters = _dimension(visit), visit.filters
-    request = pb.ListUsageRequest(
-        start_time=filters.start_time(),
-        end_time=filters.end_time(),
-        key_ids=await key_ids_of(visit.calls, filters.values("key")),
-        models=filters.values("model"),
-        channels=filters.values("channel"),
-        agents=filters.values("agent"),
-        project_ids=filters.values("project"),
-        tags=filters.tags(),
-        group_by=[DIMENSION_VALUES[name]],
-        bucket=pb.USAGE_BUCKET_DAY,
-        page_size=ROWS_PER_CALL,
-    )
+    key_ids = await key_ids_of(visit.calls, filters.values("key"))
+    request = _by_day(visit, key_ids, DIMENSION_VALUES[name])
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(CSV_HEAD)
@@ -102,6 +104,24 @@ async def load_csv(visit: Visit) -> FileContent:
         request.page_token = page.next_page_token
     span = f"{filters.start:%Y%m%dT%H%MZ}-{filters.end or visit.now:%Y%m%dT%H%MZ}"
     return FileContent(f"usage-by-{name}-{span}.csv", "text/csv; charset=utf-8", text.getvalue())
+
+
+def _by_day(visit: Visit, key_ids: Sequence[str], *dimensions: "pb.UsageDimension.ValueType") -> pb.ListUsageRequest:
+    """Return the request for usage by day."""
+    filters = visit.filters
+    return pb.ListUsageRequest(
+        start_time=filters.start_time(),
+        end_time=filters.end_time(),
+        key_ids=key_ids,
+        models=filters.values("model"),
+        channels=filters.values("channel"),
+        agents=filters.values("agent"),
+        project_ids=filters.values("project"),
+        tags=filters.tags(),
+        group_by=dimensions,
+        bucket=pb.USAGE_BUCKET_DAY,
+        page_size=ROWS_PER_CALL,
+    )
 
 
 def _dimension(visit: Visit) -> str:

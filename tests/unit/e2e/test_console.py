@@ -3,14 +3,16 @@
 import asyncio
 import csv
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable
 from html import unescape
 from urllib.parse import quote
 
 import pytest
 import pytest_asyncio
+from google.protobuf.message import Message
 
 from http_facade.console.page_table import CONSOLE_PAGES
+from http_facade.console.session_calls import SessionCalls
 from tests.support.console_browser import Browser, Reply
 from tests.support.console_world import World, console_world
 from tests.support.gateways import KEY
@@ -39,6 +41,47 @@ async def test_without_a_session_the_browser_is_led_to_the_sign_in_and_back(worl
     assert reply.path == f"/auth/login?return={quote('/console/keys?text=a', safe='/?')}"
     async with browser.session.get("/console", headers={"cookie": "umg_session=invented"}) as response:
         assert response.url.path == "/auth/login"
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the requests that pages send to the service."""
+    sent, call = list[str](), SessionCalls.call
+
+    def counted(self: SessionCalls, request: Message, kind: type[Message]) -> Awaitable[Message]:
+        sent.append(request.DESCRIPTOR.name)
+        return call(self, request, kind)
+
+    monkeypatch.setattr(SessionCalls, "call", counted)
+    return sent
+
+
+async def test_a_page_with_charts_has_their_table_and_needs_six_calls_of_the_service(
+    world: World, calls: list[str]
+) -> None:
+    await create(world.owner, "drawn", budget="5", budget_period="month", project=world.projects["mine"])
+    key = await ApiKeys(world.gateway.service.store).get("drawn")
+    async with world.owner.session.post(
+        "/v1/chat/completions",
+        json={"model": "famG-2.5-flash", "messages": [{"role": "user", "content": "Hi"}]},
+        headers={"authorization": f"Bearer {KEY}"},
+    ) as response:
+        assert response.status == 200
+    async with asyncio.timeout(60):  # it is written in the background, which no event reports
+        while 'data-form="columns"' not in (await world.owner.get("/console")).text:  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+    for path, ink in (
+        ("", "calls"),
+        ("/usage?by=key&since=30d", "failed"),
+        (f"/keys/{key.key_id}", "projected"),
+        (f"/projects/{world.projects['mine']}", ""),
+        ("/channels/sandbox", "p95"),
+    ):
+        calls.clear()
+        page = await world.owner.get(f"/console{path}")
+        assert (page.status, len(calls) <= 6) == (200, True), (path, calls)
+        assert not ink or f'data-ink="{ink}"' in page.text, path
+        assert ("/assets/charts.js" in page.text) == bool(ink), path
 
 
 @pytest.mark.parametrize("page", [page for page in CONSOLE_PAGES if page.group], ids=lambda page: page.name)

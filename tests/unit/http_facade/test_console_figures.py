@@ -1,12 +1,14 @@
 """Numbers, amounts and times of the console, and the ends of budgets."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from http_facade.console import figure_texts, form_values
-from http_facade.console.budget_meters import key_meters
+from http_facade.console.budget_charts import left_chart
+from http_facade.console.budget_meters import BudgetMeter, key_meters
+from http_facade.console.call_charts import calls_chart, first_byte_chart, spend_chart, summary_charts
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 
@@ -45,6 +47,48 @@ def test_a_budget_that_ends_before_its_period_names_the_day() -> None:
     key.spent_micro_credits = 40_000_000
     [meter] = key_meters(key, NOW)
     assert (meter.ends, meter.state) == (None, "good")
+
+
+def test_a_chart_of_spend_colours_five_groups_and_adds_the_others_up() -> None:
+    summary = pb.GetCallSummaryResponse(bucket=pb.USAGE_BUCKET_HOUR)
+    summary.total.request_count, summary.total.micro_credits = 8, 36_000_000
+    for hour in (22, 23):
+        bucket = summary.buckets.add(request_count=4, failed_request_count=1, micro_credits=18_000_000)
+        bucket.start_time.FromDatetime(datetime(2026, 11, 15, hour, tzinfo=UTC))
+        bucket.end_time.FromDatetime(datetime(2026, 11, 15, hour, tzinfo=UTC) + timedelta(hours=1))
+    for place in range(6):
+        summary.groups.add(value=f"m{place}", micro_credits=[3_000_000, 2_000_000])
+    spend = spend_chart(summary, [each.value for each in summary.groups])
+    assert spend is not None
+    assert [(each.ink, each.text) for each in spend.columns] == [
+        *((f"rank{place + 1}", f"m{place}") for place in range(5)),
+        ("other", ""),
+    ]
+    assert spend.columns[-1].cells == ["3.00", "8.00"]
+    assert first_byte_chart(summary) is None  # no call has a first byte
+    table = summary_charts(
+        summary, (calls_chart(summary), spend, None), "/console/requests", NOW - timedelta(minutes=1)
+    )
+    assert table is not None
+    assert [(bucket.label, bucket.is_open, cells[:3]) for bucket, cells in table.rows] == [
+        ("15 Nov 22:00", False, ("4", "1", "3.00")),
+        ("15 Nov 23:00", True, ("4", "1", "2.00")),
+    ]
+    assert [number for number, _ in table.columns] == [0, 0, *(1,) * 6]
+    assert table.end == int(NOW.timestamp())
+
+
+def test_a_chart_of_a_budget_has_its_rest_and_its_end() -> None:
+    noon = datetime(2026, 11, 16, 12, tzinfo=UTC)
+    meter = BudgetMeter("day", is_soft=False, limit=48_000_000, spent=24_000_000, reserved=1_000_000, ends=None)
+    soft = BudgetMeter("day", is_soft=True, limit=40_000_000, spent=24_000_000, reserved=0, ends=None)
+    table = left_chart(meter, soft, [2_000_000] * 12 + [0] * 12, noon)
+    assert [column.ink for _, column in table.columns] == ["left", "projected", "soft", "hard"]
+    rows = [(bucket.is_open, *cells) for bucket, cells in table.rows]
+    assert rows[0] == (False, "46.00", "–", "8.00", "0")
+    assert rows[12] == (True, "23.00", "23.00", "8.00", "0")
+    assert rows[13][1:3] == ("–", "19.00")  # 2 credits an hour
+    assert (len(rows), rows[-1][1:3]) == (24, ("–", "0"))
 
 
 def test_amounts_of_forms_are_exact() -> None:

@@ -26,6 +26,13 @@ MODEL, ABSENT = "famG-2.5-flash", "famG-0-absent"
 PAGES = ("", "/requests", "/keys", "/keys/new", "/keys/app", "/search?text=app", "/nothing")
 ACCESS_PAGES = ("/projects", "/projects/new", "/projects/search", "/people", "/people/new")
 DESKTOP, PHONE = (1366, 800), (390, 800)
+INKED = """(() => {
+  const canvas = document.querySelector(".plot canvas");
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  const [red, green, blue] = getComputedStyle(document.querySelector(".ink.calls")).backgroundColor.match(/\\d+/g).map(Number);
+  return data.some((value, at) => at % 4 === 0 && value === red && data[at + 1] === green && data[at + 2] === blue);
+})()"""
+"""Whether the first chart has columns in the colour of calls."""
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -96,6 +103,23 @@ async def test_is_all_well(site: Site) -> None:
     assert "Spend, credits" in shown
     assert site.person.clicks == 0
     await site.person.page.picture(SCREENSHOTS / "console-overview.png")
+
+
+async def test_a_chart_is_read_by_keyboard_and_leads_to_the_calls_of_a_bucket(site: Site) -> None:
+    page = site.person.page
+    await site.person.open("/console?since=1h")
+    assert await page.evaluate("document.querySelectorAll('.plot canvas').length") >= 2
+    assert await page.evaluate(INKED), "the chart of calls is empty"
+    await page.evaluate("document.querySelector('.plot').focus()")
+    await page.press("ArrowLeft")
+    value = "document.querySelector('.plot').ariaValueText"
+    while "calls 0" in await page.evaluate(value):  # the minutes after the calls
+        await page.press("ArrowLeft")
+    assert re.fullmatch(r"\d\d \w{3} \d\d:\d\d UTC(, so far)?; calls [12]; failed [01]", await page.evaluate(value))
+    assert await page.evaluate("document.querySelector('.tip').checkVisibility()")
+    await site.person.enter()
+    assert await page.evaluate("location.pathname") == "/console/requests"
+    assert "req_" in await site.person.text()
 
 
 async def test_why_did_this_call_fail(site: Site) -> None:
