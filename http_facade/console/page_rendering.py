@@ -7,6 +7,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from http_facade.console import figure_texts
+from http_facade.exchange.page_files import assets_path
 
 if TYPE_CHECKING:
     import jinja2
@@ -64,5 +65,5 @@ def _environment() -> "jinja2.Environment":
         auto_reload=False,
     )
     environment.filters |= {**TEMPLATE_FILTERS, "fill": str.format}
-    environment.globals["words"] = WordTable(words())
+    environment.globals |= {"words": WordTable(words()), "assets": assets_path()}
     return environment

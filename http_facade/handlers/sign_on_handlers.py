@@ -11,6 +11,7 @@ from aiohttp import hdrs, web
 from http_facade.exchange.browser_forms import explain_on_page, lead_to, read_form
 from http_facade.exchange.browser_sessions import BrowserSession, csrf_token
 from http_facade.exchange.http_exchange import HttpExchange
+from http_facade.exchange.page_files import assets_path
 from http_facade.exchange.page_headers import FORM_PAGE_HEADERS, HTML_TYPE
 from http_facade.exchange.request_bodies import JSON_TYPE
 from http_facade.exchange.server_settings import Settings
@@ -155,6 +156,7 @@ class SignOnHandlers:
             links.append(f'<a class="button" href="{LOGIN_PATH}?{escape(query)}">Sign in with {escape(title)}</a>')
         text = files("http_facade").joinpath("assets", "sign-on.html").read_text()
         for name, value in (
+            ("assets", assets_path()),
             ("message", escape(error.message) if error is not None else ""),
             ("issuers", "\n".join(links)),
             ("return", escape(return_path)),

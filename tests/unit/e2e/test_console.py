@@ -16,6 +16,7 @@ from http_facade.console.session_calls import SessionCalls
 from tests.support.console_browser import Browser, Reply
 from tests.support.console_world import World, console_world
 from tests.support.gateways import KEY
+from tests.support.page_weight import sent_files
 from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.access.principals import WHOLE_GATEWAY, Role
 
@@ -81,7 +82,18 @@ async def test_a_page_with_charts_has_their_table_and_needs_six_calls_of_the_ser
         page = await world.owner.get(f"/console{path}")
         assert (page.status, len(calls) <= 6) == (200, True), (path, calls)
         assert not ink or f'data-ink="{ink}"' in page.text, path
-        assert ("/assets/charts.js" in page.text) == bool(ink), path
+        assert ("/charts.js" in page.text) == bool(ink), path
+
+
+@pytest.mark.parametrize(("path", "kilobytes", "files"), [("/console", 90, 8), ("/playground", 150, 40)])
+async def test_a_first_page_is_light_and_its_files_are_kept(
+    world: World, path: str, kilobytes: int, files: int
+) -> None:
+    sent = await sent_files(world.owner.session, path)
+    assert sum(each.size for each in sent) < 1000 * kilobytes
+    assert len(sent) <= files
+    assert [each.path for each in sent if "immutable" not in each.cache_control] == [path]
+    assert sent[0].size < 40_000  # the whole of a second page
 
 
 @pytest.mark.parametrize("page", [page for page in CONSOLE_PAGES if page.group], ids=lambda page: page.name)

@@ -31,7 +31,8 @@ def message_of(body: Any) -> str:
 
 @pytest.mark.parametrize("route", ROUTE_TABLE, ids=lambda route: f"{route.method} {route.path}")
 async def test_every_row_is_served(face: Face, route: Route) -> None:
-    async with face.client.request(route.method, face.url(concrete(route.path)), headers=KEY) as answer:
+    headers = {**KEY, "accept-encoding": "identity"}
+    async with face.client.request(route.method, face.url(concrete(route.path)), headers=headers) as answer:
         assert "no such path" not in await answer.text()
         assert answer.status != 405
 

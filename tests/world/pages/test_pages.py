@@ -107,8 +107,16 @@ async def test_files_of_the_pages_have_types_and_tags(site: Site) -> None:
             async with client.get(f"/assets/{part}") as answer:
                 assert (answer.status, answer.content_type) == (200, kind)
                 tag = answer.headers["etag"]
+                assert answer.headers["vary"] == "Accept-Encoding"
+                assert ("content-encoding" in answer.headers) == (part != "playground/main.js")  # which is short
+                packed = await answer.text()
             async with client.get(f"/assets/{part}", headers={"if-none-match": tag}) as answer:
                 assert answer.status == 304
+            plain = {"accept-encoding": "identity"}
+            async with client.get(f"/assets/{'0' * 16}/{part}", headers=plain) as answer:
+                assert (answer.status, "content-encoding" in answer.headers) == (200, False)
+                assert answer.headers["cache-control"] == "no-cache"  # it is the file of another version
+                assert await answer.text() == packed
         for part in (
             "playground",
             "playground/",
