@@ -14,6 +14,7 @@ from aiohttp import hdrs, web
 
 from http_facade.console.address_filters import OFFERED_SPANS, Filters, read_filters
 from http_facade.console.page_interface import Done, FileContent, Lead, Page, Visit
+from http_facade.console.page_preferences import PAGE_PREFERENCES, keep_preferences, preferences_of
 from http_facade.console.page_rendering import render, word
 from http_facade.console.page_table import CONSOLE_PAGES, WATCH_GROUP, find_page
 from http_facade.console.session_calls import CONSOLE_FACE, CallerRights, SessionCalls, session_methods
@@ -34,9 +35,9 @@ MAX_PAGES = 4
 """Pages that a process draws at once, so that calls come first."""
 MAX_FORM_BYTES = 65_536
 ACT_FIELD, TOKEN_FIELD, ONCE_FIELD, NOTE_NAME = "act", "csrf_token", "form_id", "note"
-THEME_COOKIE, THEME_PATH = "umg_theme", "theme"
-PAGE_THEMES = ("system", "light", "dark")
-THEME_SECONDS = 365 * 86400
+PREFERENCES_PATH = "preferences"
+MAIN_PAGES = ("overview", "me", "requests", "keys")
+"""Pages to which the bar of a narrow window leads."""
 MAX_FORM_IDS = 10_000
 
 
@@ -50,7 +51,7 @@ class PageFrame:
     csrf_token: str
     form_id: str
     note: str
-    theme: str
+    preferences: Mapping[str, str]
     path: str
     now: datetime
     entered: Mapping[str, str] = field(default_factory=dict)
@@ -73,9 +74,14 @@ class PageFrame:
         return OFFERED_SPANS
 
     @property
-    def themes(self) -> tuple[str, ...]:
-        """Colours that are offered."""
-        return PAGE_THEMES
+    def main_pages(self) -> list[Page]:
+        """Pages to which the bar of a narrow window leads."""
+        return [page for pages in self.navigation.values() for page in pages if page.name in MAIN_PAGES]
+
+    @property
+    def offered_preferences(self) -> Mapping[str, tuple[str, ...]]:
+        """Preferences with their values."""
+        return PAGE_PREFERENCES
 
 
 class ConsoleHandlers:
@@ -162,8 +168,8 @@ class ConsoleHandlers:
         form = await read_form(exchange, self._settings, MAX_FORM_BYTES)
         browser.check_csrf_token(form.pop(TOKEN_FIELD, ""))
         path = exchange.parameters.get("page", "")
-        if path == THEME_PATH:
-            return _themed(form)
+        if path == PREFERENCES_PATH:
+            return _preferred(form)
         page, parameters = _found(path)
         visit = _visit(exchange, calls, rights, parameters)
         act = page.acts.get(form.pop(ACT_FIELD, ""))
@@ -207,7 +213,7 @@ class ConsoleHandlers:
             csrf_token=csrf_token(browser.token),
             form_id="",
             note="",
-            theme=_theme(exchange),
+            preferences=preferences_of(exchange.request),
             path=exchange.request.path,
             now=now,
         )
@@ -222,7 +228,7 @@ class ConsoleHandlers:
             csrf_token=csrf_token(browser.token),
             form_id=secrets.token_urlsafe(16),
             note=_note(exchange.request.query.get(NOTE_NAME, "")),
-            theme=_theme(exchange),
+            preferences=preferences_of(exchange.request),
             path=exchange.request.path,
             now=visit.now,
         )
@@ -261,20 +267,12 @@ def _sign_in(exchange: HttpExchange) -> web.Response:
     return lead_to(f"{LOGIN_PATH}?{urlencode({'return': target})}")
 
 
-def _themed(form: Mapping[str, str]) -> web.Response:
-    """Return the way back to a page, with the chosen colours."""
+def _preferred(form: Mapping[str, str]) -> web.Response:
+    """Return the way back to a page, with the preferences that were chosen."""
     path = form.get("return", "")
     response = lead_to(path if path.startswith(CONSOLE_PATH) else CONSOLE_PATH)
-    theme = form.get("theme", "")
-    response.set_cookie(
-        THEME_COOKIE, theme if theme in PAGE_THEMES else PAGE_THEMES[0], max_age=THEME_SECONDS, samesite="Lax"
-    )
+    keep_preferences(response, form)
     return response
-
-
-def _theme(exchange: HttpExchange) -> str:
-    theme = exchange.request.cookies.get(THEME_COOKIE, "")
-    return theme if theme in PAGE_THEMES else PAGE_THEMES[0]
 
 
 def _note(key: str) -> str:

@@ -92,5 +92,7 @@ class Page:
     """Least extent of the permission with which the page is listed."""
     is_for_holders: bool = False
     """Whether it is listed for the holders of keys without a role."""
+    letter: str = ""
+    """Key that leads to it after `g`; "" for none."""
     acts: Mapping[str, Act] = field(default_factory=lambda: MappingProxyType({}))
     """Acts of its forms, by the values of their field `act`."""

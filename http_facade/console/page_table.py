@@ -24,12 +24,13 @@ from umg_grpc.v1 import pb
 
 WATCH_GROUP, ACCESS_GROUP, SERVE_GROUP, RECORD_GROUP = "watch", "access", "serve", "record"
 CONSOLE_PAGES = (
-    Page("overview", "", overview_page.load_overview, pb.PERMISSION_USAGE_READ, WATCH_GROUP),
+    Page("overview", "", overview_page.load_overview, pb.PERMISSION_USAGE_READ, WATCH_GROUP, letter="o"),
     Page(
         "me",
         "me",
         me_page.load_me,
         pb.PERMISSION_SELF_READ,
+        letter="y",
         is_for_holders=True,
         acts={"rotate": me_page.rotate_own, "end_session": me_page.end_own_session},
     ),
@@ -40,10 +41,11 @@ CONSOLE_PAGES = (
         request_pages.load_calls,
         pb.PERMISSION_RECORDS_READ,
         WATCH_GROUP,
+        letter="r",
         is_for_holders=True,
     ),
     Page("request", "requests/{request_id:.+}", request_pages.load_call, pb.PERMISSION_RECORDS_READ),
-    Page("usage", "usage", usage_page.load_usage, pb.PERMISSION_USAGE_READ, WATCH_GROUP),
+    Page("usage", "usage", usage_page.load_usage, pb.PERMISSION_USAGE_READ, WATCH_GROUP, letter="u"),
     Page("usage_csv", "usage.csv", usage_page.load_csv, pb.PERMISSION_USAGE_READ),
     Page(
         "alerts",
@@ -51,9 +53,10 @@ CONSOLE_PAGES = (
         alert_page.load_alerts,
         pb.PERMISSION_ALERTS_READ,
         WATCH_GROUP,
+        letter="a",
         acts={"test": alert_page.test_receiver},
     ),
-    Page("keys", "keys", key_pages.load_keys, pb.PERMISSION_KEYS_READ, ACCESS_GROUP),
+    Page("keys", "keys", key_pages.load_keys, pb.PERMISSION_KEYS_READ, ACCESS_GROUP, letter="k"),
     Page(
         "new_key",
         "keys/new",
@@ -68,7 +71,7 @@ CONSOLE_PAGES = (
         pb.PERMISSION_KEYS_READ,
         acts={"rotate": key_pages.rotate_key, "revoke": key_pages.revoke_key, "change": key_pages.change_key},
     ),
-    Page("projects", "projects", project_pages.load_projects, pb.PERMISSION_ACCOUNTS_READ, ACCESS_GROUP),
+    Page("projects", "projects", project_pages.load_projects, pb.PERMISSION_ACCOUNTS_READ, ACCESS_GROUP, letter="p"),
     Page(
         "new_project",
         "projects/new",
@@ -87,7 +90,7 @@ CONSOLE_PAGES = (
             "open": project_pages.open_project,
         },
     ),
-    Page("people", "people", people_pages.load_people, pb.PERMISSION_USERS_READ, ACCESS_GROUP),
+    Page("people", "people", people_pages.load_people, pb.PERMISSION_USERS_READ, ACCESS_GROUP, letter="e"),
     Page(
         "new_person",
         "people/new",
@@ -115,6 +118,7 @@ CONSOLE_PAGES = (
         channel_pages.load_channels,
         pb.PERMISSION_CHANNELS_READ,
         SERVE_GROUP,
+        letter="c",
         least=pb.PERMISSION_EXTENT_ALL,
     ),
     Page(
@@ -129,7 +133,7 @@ CONSOLE_PAGES = (
             "weight": channel_pages.set_weight,
         },
     ),
-    Page("tasks", "tasks", task_pages.load_tasks, pb.PERMISSION_TASKS_READ, SERVE_GROUP),
+    Page("tasks", "tasks", task_pages.load_tasks, pb.PERMISSION_TASKS_READ, SERVE_GROUP, letter="t"),
     Page(
         "task",
         "tasks/{task_id}",
@@ -137,13 +141,14 @@ CONSOLE_PAGES = (
         pb.PERMISSION_TASKS_READ,
         acts={"redeliver": task_pages.redeliver},
     ),
-    Page("audit", "audit", audit_page.load_audit, pb.PERMISSION_AUDIT_READ, RECORD_GROUP),
+    Page("audit", "audit", audit_page.load_audit, pb.PERMISSION_AUDIT_READ, RECORD_GROUP, letter="l"),
     Page(
         "config",
         "config",
         config_page.load_config,
         pb.PERMISSION_CONFIG_READ,
         RECORD_GROUP,
+        letter="f",
         least=pb.PERMISSION_EXTENT_ALL,
     ),
 )

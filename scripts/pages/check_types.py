@@ -25,6 +25,7 @@ OPTIONS = {
     "moduleResolution": "bundler",
     "types": [],
 }
+CHECKED_SCRIPTS = ("assets/playground/*.js", "assets/charts.js", "assets/console.js")
 
 
 def type_errors(assets: Path = ASSETS) -> str:
@@ -37,7 +38,7 @@ def type_errors(assets: Path = ASSETS) -> str:
             if file.types:  # beside the script, where the compiler looks for them
                 target = (copied / "vendor" / file.name).with_suffix(".d.ts")
                 shutil.copyfile(modules / file.package / file.types, target)
-        settings = {"compilerOptions": OPTIONS, "include": ["assets/playground/*.js", "assets/charts.js"]}
+        settings = {"compilerOptions": OPTIONS, "include": CHECKED_SCRIPTS}
         (Path(folder) / "tsconfig.json").write_text(json.dumps(settings))
         compiler = [str(NODE), str(modules / "typescript" / "bin" / "tsc"), "--project", folder]
         return subprocess.run(compiler, cwd=folder, capture_output=True, check=False, text=True).stdout

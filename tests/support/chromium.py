@@ -38,8 +38,12 @@ KEYS = {
     "ArrowRight": (39, ""),
     "ArrowUp": (38, ""),
     "ArrowDown": (40, ""),
+    "/": (191, "/"),
+    "g": (71, "g"),
+    "j": (74, "j"),
     "k": (75, "k"),
     "l": (76, "l"),
+    "r": (82, "r"),
     "?": (191, "?"),
 }
 """Key -> its code, and the text that it writes."""

@@ -1,4 +1,4 @@
-"""Weight of a page: what a browser without a cache is sent for it, by its HTML and the imports of its modules."""
+"""Weight of a page: the files that a browser without a cache is sent for it, by its HTML and the imports of its modules."""
 
 import re
 from dataclasses import dataclass

@@ -299,14 +299,17 @@ async def test_an_act_that_a_role_does_not_permit_is_refused_with_the_role(world
     assert (refused.status, "your role is viewer" in refused.problem) == (403, True)
 
 
-async def test_the_colours_are_kept_in_a_cookie(world: World) -> None:
+async def test_preferences_are_kept_in_cookies(world: World) -> None:
     page = await world.owner.get("/console")
     token = re.search(r'name="csrf_token" value="([^"]*)"', page.text)
     assert token
     reply = await world.owner.post(
-        "/console/theme", {"csrf_token": token[1], "theme": "dark", "return": "/console/keys"}
+        "/console/preferences", {"csrf_token": token[1], "theme": "dark", "return": "/console/keys"}
     )
-    assert (reply.path, '<html lang="en" class="dark">' in reply.text) == ("/console/keys", True)
+    assert (reply.path, '<html lang="en" class="dark" ' in reply.text) == ("/console/keys", True)
+    form = {"csrf_token": token[1], "moments": "utc", "letters": "none", "return": "https://evil.example"}
+    reply = await world.owner.post("/console/preferences", form)
+    assert (reply.path, 'class="dark" data-moments="utc" data-letters="on"' in reply.text) == ("/console", True)
 
 
 async def test_an_unknown_page_and_a_wrong_filter_are_explained(world: World) -> None:

@@ -135,6 +135,52 @@ async def test_why_did_this_call_fail(site: Site) -> None:
     await site.person.page.picture(SCREENSHOTS / "console-request.png")
 
 
+async def test_keys_lead_to_pages_and_rows_and_ids_are_copied(site: Site) -> None:
+    page = site.person.page
+    await site.person.open("/console")
+    await page.press("?")
+    assert await page.evaluate("document.querySelector('dialog').open")
+    await page.press("Escape")
+    await page.press("/")
+    assert await page.evaluate("document.activeElement.id") == "search"
+    await page.evaluate("document.activeElement.blur()")
+    await page.evaluate("document.documentElement.dataset.before = 1")
+    await page.press("g")
+    await page.press("r")
+    await site.person.arrived()
+    assert await page.evaluate("location.pathname") == "/console/requests"
+    await site.person.click("Copy", leads=False)
+    await page.until("document.querySelector('.copy').textContent === 'Copied'")
+    copied = await page.evaluate("navigator.clipboard.readText().catch(() => '')")
+    await page.press("j")
+    await page.press("j")
+    await page.press("k")
+    first = await page.evaluate("document.querySelector('main tbody a code').textContent")
+    assert copied in {first, ""}  # a browser may refuse to read
+    assert await page.evaluate("document.activeElement.textContent") == first
+    await site.person.enter()
+    assert first in await page.evaluate("location.pathname")
+
+
+async def test_a_phone_has_a_bar_of_pages_and_rows_as_blocks(site: Site) -> None:
+    page = site.person.page
+    await page.screen(*PHONE, mobile=True)
+    await site.person.open("/console/requests")
+    labels = "[...document.querySelectorAll('main tbody tr:first-child td')].map((each) => each.dataset.label)"
+    assert (await page.evaluate(labels))[:3] == ["time", "outcome", "request id"]
+    whole = "[...document.querySelectorAll('main td code')].every((each) => each.scrollWidth <= each.parentElement.clientWidth || each.getBoundingClientRect().right <= innerWidth)"
+    assert await page.evaluate(whole)
+    bar = "[...document.querySelectorAll('.bottom a')].map((each) => [each.textContent, each.clientHeight >= 44])"
+    names = ("Overview", "Requests", "Keys", "Menu")
+    assert await page.evaluate(bar) == [[name, True] for name in names]
+    assert await page.evaluate("Number.parseFloat(getComputedStyle(document.getElementById('search')).fontSize)") >= 16
+    await page.picture(SCREENSHOTS / "console-requests-phone.png")
+    await site.person.click("Menu", leads=False)
+    await site.person.click("Channels")
+    assert await page.evaluate("location.pathname") == "/console/channels"
+    await page.screen(*DESKTOP)
+
+
 async def test_which_calls_fail_just_now(site: Site) -> None:
     await site.person.open("/console/requests")
     await site.person.open("/console/requests?failed=1")
