@@ -23,6 +23,7 @@ def media_task(task_id: str, owner: str, created: int = SECOND, **columns: objec
 def task_callback(callback_id: str, task: MediaTask, **columns: object) -> TaskCallback:
     """Return a notification of a task that was given up, but for the given columns."""
     columns = {
+        "url": "https://a:b@caller.example/hook?token=c",
         "attempts": 10,
         "error": "the receiver answered with status 500",
         "status": 500,
@@ -31,6 +32,6 @@ def task_callback(callback_id: str, task: MediaTask, **columns: object) -> TaskC
         **columns,
     }
     return TaskCallback(
-        callback_id=callback_id, task_id=task.task_id, owner=task.owner, url="https://a:b@caller.example/hook?token=c",
+        callback_id=callback_id, task_id=task.task_id, owner=task.owner,
         lease_owner="", body=b"{}", **columns,
     )  # fmt: skip

@@ -33,7 +33,7 @@ def test_the_counts_of_a_new_call_are_shown_before_they_are_written_down() -> No
 
 
 async def test_a_repeated_count_is_the_same() -> None:
-    counted = [call for call in calls() if call.name in ("small call", "stream over gRPC")]
+    counted = [call for call in calls() if call.name == "small call"]  # `make check` counts all of them
     first, second = await measure(counted), await measure(counted)
     assert list(first) == [call.name for call in counted]
     assert min(each.functions for each in first.values()) > 50

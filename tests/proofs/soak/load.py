@@ -61,12 +61,15 @@ class Tally:
         ]
 
 
-async def closed(make_call: MakeCall, callers: int, seconds: float, seed: int = 0) -> Tally:
-    """Make calls with a number of callers, each of which calls again as soon as it has its response."""
+async def closed(make_call: MakeCall, callers: int, seconds: float, seed: int = 0, at_least: int = 0) -> Tally:
+    """Make calls with a number of callers, each of which calls again as soon as it has its response.
+
+    It takes longer than the seconds if that many calls were not made in them.
+    """
     tally, end = Tally(), time.perf_counter() + seconds
 
     async def caller(chance: random.Random) -> None:
-        while time.perf_counter() < end:
+        while time.perf_counter() < end or tally.calls < at_least:
             tally.note(await make_call(chance))
 
     async with asyncio.TaskGroup() as group:

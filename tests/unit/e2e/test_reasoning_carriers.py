@@ -154,23 +154,21 @@ def without_states(parts: Sequence[pb.Part], *, text: bool) -> list[pb.Part]:
 PAIRS = list(itertools.product(TEXT_FACES, [False, True], ["everything", "texts", "calls"]))
 
 
-@pytest.mark.parametrize(("face", "stream", "returned"), PAIRS)
 @pytest.mark.parametrize("carrier", CARRIERS, ids=lambda carrier: carrier.id)
-async def test_the_next_request_has_the_state_of_the_answer(
-    tmp_path: Path, carrier: Carrier, face: str, returned: str, *, stream: bool
-) -> None:
-    codec = TEXT_FORMATS[face]
+async def test_the_next_request_has_the_state_of_the_answer(tmp_path: Path, carrier: Carrier) -> None:
     async with (
         serve_provider(provider_of(carrier)) as provider,
         running("channels:\n" + channel("c", "chat", provider.url, "m"), tmp_path) as gateway,
     ):
-        parts, _ = await answer(gateway, codec, conversation(), stream=stream)
-        kept = parts if returned == "everything" else without_states(parts, text=returned == "texts")
-        _, dropped = await answer(gateway, codec, conversation(kept), stream=stream)
-    sent = provider.received[-1].json["messages"][1]
-    assert {name: sent.get(name) for name in carrier.required} == carrier.required
-    assert "state" not in dropped
-    assert "thinking" not in dropped
+        for case in PAIRS:
+            face, stream, returned = case
+            parts, _ = await answer(gateway, TEXT_FORMATS[face], conversation(), stream=stream)
+            kept = parts if returned == "everything" else without_states(parts, text=returned == "texts")
+            _, dropped = await answer(gateway, TEXT_FORMATS[face], conversation(kept), stream=stream)
+            sent = provider.received[-1].json["messages"][1]
+            assert {name: sent.get(name) for name in carrier.required} == carrier.required, case
+            assert "state" not in dropped, case
+            assert "thinking" not in dropped, case
 
 
 @pytest.mark.parametrize("carrier", CARRIERS, ids=lambda carrier: carrier.id)

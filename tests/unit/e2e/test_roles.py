@@ -46,10 +46,13 @@ channels: [{name: sandbox, protocols: [sandbox], pace: 0, models: [famO-5]}]
 overload: {lag: 10}
 alerts: {receivers: {ops: {kind: slack, url: "http://127.0.0.1:1/"}}, rules: {task_dead_letter: {enabled: false}}}
 """
+FACES = ("grpc", "http")
 ROLES = ("owner", "admin", "member", "viewer", "billing", "holder")
 """Callers in the order of the columns: an owner of the gateway, four roles in the project `mine`, and a key of it."""
 OUTCOMES = {"+": ("", 200), "-": ("PERMISSION_DENIED", 403), "0": ("OBJECT_NOT_FOUND", 404)}
 """Sign in the table -> reason of the error over gRPC, and status over HTTP."""
+NO_RECEIVER = "https://127.0.0.1:1/"
+"""Address at which a connection is refused at once. It is of the task, too, so that the notifier is woken."""
 OWN, COLLEAGUE, FOREIGN = "own", "colleague", "foreign"
 METHODS = [
     method for name in ADMINISTRATIVE_SERVICES for method in Default().FindServiceByName(f"umg.v1.{name}").methods
@@ -177,9 +180,9 @@ class World:
             end_user=f"of {key.key_id}",
         )
         await UsageRecords(store).insert(lines(made))
-        task = media_task(task_id(key), key.key_id)
+        task = media_task(task_id(key), key.key_id, callback_url=NO_RECEIVER)
         async with store.write() as session:
-            session.add_all([task, task_callback(f"msg_{key.key_id}", task)])
+            session.add_all([task, task_callback(f"msg_{key.key_id}", task, url=NO_RECEIVER)])
         return key, secret
 
     async def target(self, which: str, own: Key) -> Target:
@@ -250,10 +253,11 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Worl
         yield World(gateway, session, channel, projects, made)
 
 
-@pytest.mark.parametrize("face", ["grpc", "http"])
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.method)
-async def test_a_role_permits_the_acts_of_the_table(world: World, case: Case, role: str, face: str) -> None:
+async def test_a_role_permits_the_acts_of_the_table(world: World, case: Case, role: str) -> None:
+    """Each face has every method with half of the roles, since both have the same check of access."""
+    face = FACES[(CASES.index(case) + ROLES.index(role)) % 2]
     for which, outcomes in ((OWN, case.own), (COLLEAGUE, case.colleague), (FOREIGN, case.foreign)):
         if not outcomes:
             continue
@@ -397,7 +401,7 @@ async def test_a_viewer_of_the_audit_log_sees_no_addresses(world: World) -> None
         assert ("addressed@a.example" in event.after_json, "addressed" in event.after_json) == (has_address, True)
 
 
-@pytest.mark.parametrize("face", ["grpc", "http"])
+@pytest.mark.parametrize("face", FACES)
 async def test_a_refused_act_that_names_a_key_by_its_secret_is_audited_without_it(world: World, face: str) -> None:
     key, named = await world.key("mine")
     for role in ("viewer", "holder"):

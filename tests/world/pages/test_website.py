@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from scripts import docs_site
 from tests.support.chromium import Page, chromium
-from tests.support.page_checks import WIDTHS, contrast_faults, layout_faults
+from tests.support.page_checks import SCHEMES, WIDTHS, contrast_faults, layout_faults
 
 NAVIGATION = """(() => {
   const isOnTop = (node) => {
@@ -28,6 +28,8 @@ NAVIGATION = """(() => {
 })()"""
 """Whether a link of the navigation can be clicked, if need be after a click on the button that shows it."""
 
+PHONE, LAPTOP = 360, 1366
+OTHERS = sorted({*WIDTHS} - {PHONE, LAPTOP})
 HITS = 3
 """Number of results among which the page of a question has to be."""
 RESULTS = """[...document.querySelectorAll("#search-results ul.search > li a")]
@@ -93,14 +95,19 @@ def paths(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*.html"))
 
 
-async def test_every_page_is_whole_on_every_screen_in_light_and_dark_colours(page: Page, paths: list[Path]) -> None:
+async def test_every_page_is_whole_on_screens_of_every_size_in_light_and_dark_colours(
+    page: Page, paths: list[Path]
+) -> None:
+    """A page is checked on a phone, a laptop and one other screen, in the colours in turn with the pages before it."""
     assert len(paths) > len(docs_site.pages())
     faults = []
-    for path in paths:
+    for place, path in enumerate(paths):
         await page.open(path.as_uri())
         await page.loaded()
-        faults += [(path.name, scheme, fault) async for scheme, fault in contrast_faults(page)]
-        faults += [(path.name, width, fault) async for width, fault in layout_faults(page)]
+        schemes = SCHEMES[place % 2 :][:1]
+        faults += [(path.name, scheme, fault) async for scheme, fault in contrast_faults(page, schemes)]
+        widths = (PHONE, OTHERS[place % len(OTHERS)], LAPTOP)
+        faults += [(path.name, width, fault) async for width, fault in layout_faults(page, widths)]
     assert faults == []
 
 
