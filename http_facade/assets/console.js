@@ -1,6 +1,7 @@
 // Additions to the console's pages, which work without them: keys of one letter, buttons that copy, times in the zone of
 // the browser, labels of cells that a narrow window shows as blocks, and the address of the gateway in commands.
 
+const LIVE_MILLISECONDS = 1000;
 const COPIED_MILLISECONDS = 2000;
 const JUMP_MILLISECONDS = 1500;
 const WRITTEN = "input:not([type=checkbox], [type=radio]), textarea, select";
@@ -110,3 +111,4 @@ document.addEventListener("replaced", (event) => complete(/** @type {Element} */
 document.addEventListener("click", (event) => {
   if (/** @type {Element} */ (event.target).closest("[data-opens]")) showKeys();
 });
+if (document.querySelector("[data-live-switch]")) setTimeout(() => import("./live.js"), LIVE_MILLISECONDS);

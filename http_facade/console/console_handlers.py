@@ -1,6 +1,7 @@
 """Handlers of the paths below `/console`: sign-in, the page of a path, and the acts of its forms."""
 
 import asyncio
+import hashlib
 import secrets
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
@@ -21,6 +22,7 @@ from http_facade.console.session_calls import CONSOLE_FACE, CallerRights, Sessio
 from http_facade.exchange.browser_forms import explain_on_page, lead_to, read_form
 from http_facade.exchange.browser_sessions import BrowserSession, csrf_token
 from http_facade.exchange.http_exchange import HttpExchange
+from http_facade.exchange.page_files import assets_path
 from http_facade.exchange.page_headers import FORM_PAGE_HEADERS, HTML_TYPE
 from http_facade.exchange.server_settings import Settings
 from http_facade.exchange.sign_on_interface import BrowserSignOn
@@ -54,6 +56,8 @@ class PageFrame:
     preferences: Mapping[str, str]
     path: str
     now: datetime
+    tag: str = ""
+    """Entity tag of a live page."""
     entered: Mapping[str, str] = field(default_factory=dict)
     """Fields of a form that was refused, to be shown again."""
 
@@ -157,7 +161,10 @@ class ConsoleHandlers:
             return lead_to(content.target)
         frame = self._frame(exchange, browser, page, visit)
         if problem is None:
-            return _html(200, page.name, frame=frame, content=content, problem=None)
+            tag = _tag(frame, content) if page.is_live else ""
+            if tag and any(each.value == tag for each in exchange.request.if_none_match or ()):
+                return _tagged(web.Response(status=304, headers=FORM_PAGE_HEADERS), tag)
+            return _tagged(_html(200, page.name, frame=replace(frame, tag=tag), content=content, problem=None), tag)
         explained, frame = explain_on_page(problem, exchange, CONSOLE_FACE), replace(frame, entered=entered)
         return _html(HTTP_STATUS[explained.reason], page.name, frame=frame, content=content, problem=explained)
 
@@ -287,6 +294,20 @@ def _file(file: FileContent) -> web.Response:
     disposition = f'attachment; filename="{file.name}"'
     headers = {**FORM_PAGE_HEADERS, hdrs.CONTENT_TYPE: file.media_type, hdrs.CONTENT_DISPOSITION: disposition}
     return web.Response(headers=headers, body=file.text.encode())
+
+
+def _tag(frame: PageFrame, content: object) -> str:
+    """Return the entity tag of a page: of its content, its address and its preferences, and of the minute, in which its
+    relative times become old. Tokens are not part of it.
+    """
+    shown = content, frame.filters.query, frame.preferences, frame.note, f"{frame.now:%d %H:%M}", assets_path()
+    return hashlib.blake2b(repr(shown).encode(), digest_size=16).hexdigest()
+
+
+def _tagged(response: web.Response, tag: str) -> web.Response:
+    if tag:
+        response.etag = tag
+    return response
 
 
 def _html(status: int, template: str, **values: object) -> web.Response:

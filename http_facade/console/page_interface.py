@@ -92,6 +92,8 @@ class Page:
     """Least extent of the permission with which the page is listed."""
     is_for_holders: bool = False
     """Whether it is listed for the holders of keys without a role."""
+    is_live: bool = False
+    """Whether its script reads it again every few seconds: it has an entity tag, so that this costs little."""
     letter: str = ""
     """Key that leads to it after `g`; "" for none."""
     acts: Mapping[str, Act] = field(default_factory=lambda: MappingProxyType({}))

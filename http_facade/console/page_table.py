@@ -24,7 +24,7 @@ from umg_grpc.v1 import pb
 
 WATCH_GROUP, ACCESS_GROUP, SERVE_GROUP, RECORD_GROUP = "watch", "access", "serve", "record"
 CONSOLE_PAGES = (
-    Page("overview", "", overview_page.load_overview, pb.PERMISSION_USAGE_READ, WATCH_GROUP, letter="o"),
+    Page("overview", "", overview_page.load_overview, pb.PERMISSION_USAGE_READ, WATCH_GROUP, is_live=True, letter="o"),
     Page(
         "me",
         "me",
@@ -41,6 +41,7 @@ CONSOLE_PAGES = (
         request_pages.load_calls,
         pb.PERMISSION_RECORDS_READ,
         WATCH_GROUP,
+        is_live=True,
         letter="r",
         is_for_holders=True,
     ),

@@ -25,7 +25,7 @@ OPTIONS = {
     "moduleResolution": "bundler",
     "types": [],
 }
-CHECKED_SCRIPTS = ("assets/playground/*.js", "assets/charts.js", "assets/console.js")
+CHECKED_SCRIPTS = ("assets/playground/*.js", *(f"assets/{name}.js" for name in ("charts", "console", "live")))
 
 
 def type_errors(assets: Path = ASSETS) -> str:

@@ -45,6 +45,8 @@ class CallList:
     rows: Sequence[CallRow]
     pages: ListPages
     command: str
+    is_live: bool
+    """Whether it shows the newest calls, of a span without an end."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,7 @@ async def load_calls(visit: Visit) -> CallList:
         rows=[call_row(record, names) for record in response.records],
         pages=filters.pages(response.next_page_token),
         command=filters.command("umg requests list"),
+        is_live=not filters.page_token and filters.end is None,
     )
 
 

@@ -85,6 +85,19 @@ async def test_a_page_with_charts_has_their_table_and_needs_six_calls_of_the_ser
         assert ("/charts.js" in page.text) == bool(ink), path
 
 
+async def test_a_live_page_is_sent_again_only_when_it_has_changed(world: World) -> None:
+    for path in ("/console", "/console/requests?since=1h"):
+        statuses = list[int]()
+        while 304 not in statuses:  # a page is sent again after each minute, in which its relative times become old
+            tag = (await world.owner.get(path)).headers["etag"]
+            async with world.owner.session.get(path, headers={"if-none-match": tag}) as response:
+                statuses.append(response.status)
+            assert len(statuses) < 5, path
+        async with world.owner.session.get(path, headers={"if-none-match": '"other"'}) as response:
+            assert response.status == 200
+    assert "etag" not in (await world.owner.get("/console/keys")).headers
+
+
 @pytest.mark.parametrize(("path", "kilobytes", "files"), [("/console", 90, 8), ("/playground", 150, 40)])
 async def test_a_first_page_is_light_and_its_files_are_kept(
     world: World, path: str, kilobytes: int, files: int

@@ -33,6 +33,9 @@ INKED = """(() => {
   return data.some((value, at) => at % 4 === 0 && value === red && data[at + 1] === green && data[at + 2] === blue);
 })()"""
 """Whether the first chart has columns in the colour of calls."""
+REFRESH = """import(document.querySelector("script[src$='/console.js']").src.replace("console.js", "live.js"))
+  .then((live) => live.refresh())"""
+"""Reads the live parts of the page again."""
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -160,6 +163,24 @@ async def test_keys_lead_to_pages_and_rows_and_ids_are_copied(site: Site) -> Non
     assert await page.evaluate("document.activeElement.textContent") == first
     await site.person.enter()
     assert first in await page.evaluate("location.pathname")
+
+
+async def test_newer_calls_wait_behind_a_button(site: Site) -> None:
+    page = site.person.page
+    await site.person.open("/console/requests")
+    await page.evaluate(REFRESH)  # in place of the clock, which would take five seconds
+    before = await page.evaluate("document.querySelector('main tbody code').textContent")
+    newest = await called(site.session, MODEL)
+    button = "document.querySelector('[data-newer]')"
+    async with asyncio.timeout(60):  # the record is written in the background, which no event reports
+        while await page.evaluate(f"{button}.hidden"):
+            await page.evaluate(REFRESH)
+    assert re.fullmatch(r"\d newer calls", await page.evaluate(f"{button}.textContent"))
+    assert await page.evaluate("document.querySelector('main tbody code').textContent") == before
+    await page.evaluate(f"{button}.click()")
+    assert await page.evaluate("document.querySelector('main tbody code').textContent") == newest
+    assert await page.evaluate("document.querySelector('main tbody .copy').textContent") == "Copy"
+    assert [entry for entry in page.log if "'source': 'network'" not in entry] == []
 
 
 async def test_a_phone_has_a_bar_of_pages_and_rows_as_blocks(site: Site) -> None:
