@@ -58,7 +58,7 @@ def budgets_of(hard: Sequence[str] | None, soft: Sequence[str] | None) -> list[d
 
 
 def _budget(text: str, *, soft: bool) -> dict[str, object]:
-    from umg_grpc.config.price_settings import micro_credits_of
+    from umg_grpc.knowledge.price_texts import micro_credits_of
     from umg_grpc.wire.administration_api_json import PERIOD_VALUES
 
     flag = "--soft-budget" if soft else "--budget"

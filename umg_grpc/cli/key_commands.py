@@ -225,7 +225,7 @@ def _limit(text: str, flag: str) -> int:
 
 def _budget(text: str) -> int:
     """Parse the value of `--budget`, credits with up to 6 decimals. Return micro-credits. Raise typer.BadParameter."""
-    from umg_grpc.config.price_settings import micro_credits_of
+    from umg_grpc.knowledge.price_texts import micro_credits_of
 
     if (micro_credits := micro_credits_of(text)) is None:
         message = "expected a number of credits with at most 6 decimals, e.g. 12.50"

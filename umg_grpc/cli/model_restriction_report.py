@@ -1,8 +1,9 @@
 """Report of `umg models --explain` about the restrictions of a model at its channels, with their sources."""
 
-from umg_grpc.cli.price_texts import row_text
 from umg_grpc.cli.text_tables import Column, Fit, Form, print_line, print_table
 from umg_grpc.knowledge.model_facts_by_id import FoundModel, find
+from umg_grpc.knowledge.price_texts import prices_text
+from umg_grpc.knowledge.public_price_rows import messages_of
 from umg_grpc.knowledge.shipped_prices import PriceFile, price_row, price_source
 from umg_grpc.knowledge.vendor_addresses import vendor_of
 from umg_grpc.routing import Target
@@ -42,7 +43,7 @@ def print_restrictions(target: Target, prices: PriceFile, form: Form) -> None:
     print_table(RESTRICTION_COLUMNS, rows, form)
     if others:
         print_line(f"further facts: {', '.join(others)}")
-    if (price := price_row(target.model, vendor, prices)) is not None and (stated := row_text(price)):
+    if (price := price_row(target.model, vendor, prices)) is not None and (stated := prices_text(messages_of(price))):
         source, as_of = price_source(price)
         print_line(f"public price: {stated} ({source}; {as_of})")
 

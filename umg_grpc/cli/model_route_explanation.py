@@ -15,6 +15,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.cli.admin_client import CommandError
 from umg_grpc.cli.breaker_metrics import HEALTHY_STATE, States, state_of
 from umg_grpc.cli.model_restriction_report import print_restrictions
+from umg_grpc.cli.stored_changes import stored_changes
 from umg_grpc.cli.text_tables import Column, Fit, Form, print_line, print_table
 from umg_grpc.config import Config
 from umg_grpc.routing import (
@@ -27,13 +28,9 @@ from umg_grpc.routing import (
     Target,
     is_priced,
 )
-from umg_grpc.routing.overridden_channels import (
-    DISABLED_SETTING,
-    NO_OVERRIDES,
-    WEIGHT_SETTING,
-    Overrides,
-    with_overrides,
-)
+from umg_grpc.routing.overridden_channels import Overrides, with_overrides
+from umg_grpc.routing.route_reasons import route_channels
+from umg_grpc.routing.set_model_prices import with_set_prices
 from umg_grpc.service.pipeline.key_model_access import not_found
 from umg_grpc.service.resilience.learned_quirks import LIFETIME_SECONDS
 from umg_grpc.service.stored_model_lists import stored_router, with_stored_lists
@@ -61,8 +58,9 @@ async def explain(config: Config, data: Path, model: str, face: str, key: str, s
         listed = with_stored_lists(config, data)
         router = Router(listed, time.time)
         _resolve(router, model, caller)  # before the database is read, for a mistyped name
-        if overrides := await _overrides(config, data):
-            router = Router(with_overrides(listed, overrides), time.time)
+        overrides, prices = await stored_changes(config, data)
+        if overrides or prices:
+            router = Router(with_set_prices(with_overrides(listed, overrides), prices), time.time)
         _explain(router, overrides, model, face, caller, states, form)
         if not form.is_text:
             return
@@ -124,19 +122,6 @@ async def _find_caller(config: Config, data: Path, reference: str) -> Caller:
 
     async with opened_database(config.database, data) as store:
         return caller_of(await ApiKeys(store).get(reference))
-
-
-async def _overrides(config: Config, data: Path) -> Overrides:
-    """Return the overrides of channels in the database; none without one."""
-    # imported here for the reason in `_find_caller`
-    from umg_grpc.cli.database_connection import opened_database
-    from umg_grpc.service.channels.channel_override_table import ChannelOverrideTable
-
-    try:
-        async with opened_database(config.database, data) as store:
-            return (await ChannelOverrideTable(store).read())[0]
-    except CommandError:
-        return NO_OVERRIDES
 
 
 def _explain(
@@ -210,21 +195,14 @@ def _rows(
     states: States,
 ) -> list[Row]:
     """Return rows (channel, provider's model id, state, reasons), in the order of use, then unused channels."""
-    explained = list[tuple[Target, str]]()
-    for target, reasons in router.explain(model, operation, preferences):
-        weight = None if target.channel.weight_place else overrides.get((target.channel.name, WEIGHT_SETTING))
-        explained.append((target, ", ".join((*reasons, weight.text) if weight is not None else reasons)))
-    used = {target.channel.name for target, _ in explained}
-    for target in router.targets(model):
-        if target.channel.name not in used:
-            able = operation in target.operations
-            why = "not one of the key's channels" if able else f"it cannot {OPERATION_VERBS[operation]}"
-            if target.channel.disabled:
-                why = overrides[target.channel.name, DISABLED_SETTING].text
-            explained.append((target, f"{UNUSED_NOTE}: {why}"))
     return [
-        (target.channel.name, target.model, state_of(states, (target.channel.name, target.model)), why)
-        for target, why in explained
+        (
+            target.channel.name,
+            target.model,
+            state_of(states, (target.channel.name, target.model)),
+            ", ".join(reasons) if is_called else f"{UNUSED_NOTE}: {', '.join(reasons)}",
+        )
+        for target, reasons, is_called in route_channels(router, overrides, model, operation, preferences)
     ]
 
 

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.error import URLError
@@ -16,12 +17,11 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.base.printable_text import printable
 from umg_grpc.base.wildcard_patterns import matcher
 from umg_grpc.cli.environment_proxy import proxy_handler
-from umg_grpc.cli.price_texts import price_text, row_text
+from umg_grpc.cli.stored_changes import stored_changes
 from umg_grpc.cli.text_tables import Column, Fit, Form, print_line, print_table
 from umg_grpc.config import Config
-from umg_grpc.knowledge.conditional_price_rates import describe
 from umg_grpc.knowledge.operator_price_files import changes, named, read_price_file, updated_rows
-from umg_grpc.knowledge.price_calculation import Rate
+from umg_grpc.knowledge.price_texts import prices_text, rate_text
 from umg_grpc.knowledge.public_price_rows import FilePrice, UnitPrices, messages_of, rates_of
 from umg_grpc.knowledge.shipped_prices import (
     NO_FILE,
@@ -34,8 +34,14 @@ from umg_grpc.knowledge.shipped_prices import (
 )
 from umg_grpc.knowledge.vendor_addresses import vendor_of
 from umg_grpc.routing import Router, Target
-from umg_grpc.routing.channel_model_prices import has_own_prices, is_priced, price_region_of, stated_prices
-from umg_grpc.v1 import pb
+from umg_grpc.routing.channel_model_prices import (
+    PriceSource,
+    has_own_prices,
+    is_priced,
+    price_region_of,
+    sourced_prices,
+)
+from umg_grpc.routing.set_model_prices import with_set_prices
 from umg_grpc.wire.protobuf_json import to_json
 
 FETCH_SECONDS = 60.0
@@ -49,6 +55,16 @@ PRICE_COLUMNS = (
     Column("retired", 3),
     Column("as of", 4),
 )
+
+
+SOURCE_TEXTS = {
+    PriceSource.FILE: "the config",
+    PriceSource.DATABASE: "the database, by `umg prices set`",
+    PriceSource.PROVIDER: "the provider's model list",
+    PriceSource.GATEWAY: "a model of the gateway itself",
+    PriceSource.PUBLIC: "public prices",
+    PriceSource.DEFAULT: "`unpriced` of the config",
+}
 
 
 def list_prices(file: PriceFile, pattern: str, vendor: str, form: Form) -> None:
@@ -68,7 +84,14 @@ def print_prices(rows: Sequence[UnitPrices], form: Form) -> None:
 
 def _cells(row: UnitPrices) -> tuple[str, ...]:
     origin = row.vendor or "maker"
-    return row.model, origin, row_text(row), str(len(row.rates) or ""), row.retired, price_source(row)[1]
+    return (
+        row.model,
+        origin,
+        prices_text(messages_of(row)),
+        str(len(row.rates) or ""),
+        row.retired,
+        price_source(row)[1],
+    )
 
 
 def _record(row: UnitPrices) -> Mapping[str, object]:
@@ -83,15 +106,18 @@ def _all_rows(file: PriceFile) -> Iterator[UnitPrices]:
         yield rows[key]
 
 
-def explain_model(config: Config, model: str, vendor: str) -> None:
+async def explain_model(config: Config, data: Path, model: str, vendor: str) -> None:
     """Print the prices of a public model at its channels, or else of a provider's id at a vendor ("" for none)."""
-    router = Router(config)
     targets: list[Target] = []
     if not vendor:
-        try:
-            targets = list(router.targets(router.resolve(model).model.id))
-        except UmgError:
-            targets = []
+        router = Router(config)
+        with suppress(UmgError):
+            served = router.resolve(model).model.id
+            model, targets = served, router.targets(served)
+    if targets:
+        _, prices = await stored_changes(config, data)
+        config = with_set_prices(config, prices)
+        targets = Router(config).targets(model)
     for target in targets:
         _explain_target(config, model, target)
         _print_unpriced(target)
@@ -128,12 +154,12 @@ def _explain_target(config: Config, model: str, target: Target) -> None:
     if row is not None and not has_own_prices(config, channel, model):
         _print_row(target.model, row, region)
         return
-    stated = stated_prices(config, channel, model, target.model)
-    if not stated:
+    found = sourced_prices(config, channel, model, target.model)
+    if not found.prices:
         print("  no price; calls of keys with a budget are refused, unless `unpriced` or `price` is set")
         return
-    print(f"  prices: {', '.join(map(price_text, stated))}")
-    print("  source: the config, or a model of the gateway itself")
+    print(f"  prices: {prices_text(found.prices)}")
+    print_line(f"  source: {SOURCE_TEXTS[found.source]}{f', {found.place}' if found.place else ''}")
 
 
 def _print_row(model: str, row: UnitPrices, region: str) -> None:
@@ -144,24 +170,14 @@ def _print_row(model: str, row: UnitPrices, region: str) -> None:
     print_line(
         f"  row: {row.vendor or 'of its maker'}/{row.model} ({origin}; looked up: {', '.join(price_ids(model))})"
     )
-    print(f"  prices: {', '.join(map(price_text, messages_of(row)))}")
+    print(f"  prices: {prices_text(messages_of(row))}")
     for rate in rates_of(row, region):
-        print(f"  {describe(rate) or f'region {region}'}: {_rate_text(rate)}")
+        print(f"  {rate_text(rate, region)}")
     if row.retired:
         print(f"  retired: {row.retired}")
     print(f"  source: {source or 'unknown'}; as of {as_of or 'an unknown day'}")
     if note := getattr(row, "note", ""):
         print(f"  reason: {note}")
-
-
-def _rate_text(rate: Rate) -> str:
-    factor = [f"all tokens x {rate.percent / 100:g}"] if rate.percent != 100 else []
-    prices = (
-        price_text(pb.Price(unit=unit, micro_credits_per_million=price))
-        for unit, price in rate.micro_credits.items()
-        if isinstance(unit, int)
-    )
-    return ", ".join([*factor, *prices]) or "the prices above"
 
 
 def update_prices(source: str, path: Path, *, dry_run: bool) -> None:

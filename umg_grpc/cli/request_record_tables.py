@@ -13,7 +13,6 @@ from umg_grpc.cli.admin_client import AdminClient, CommandError
 from umg_grpc.cli.admin_connection import opened
 from umg_grpc.cli.common_flags import AdminTarget, names
 from umg_grpc.cli.key_command_actions import all_keys
-from umg_grpc.cli.price_texts import price_text
 from umg_grpc.cli.text_tables import Column, Fit, Form, print_fields, print_objects, print_table
 from umg_grpc.cli.time_texts import time_text
 from umg_grpc.cli.usage_command_actions import (
@@ -23,6 +22,7 @@ from umg_grpc.cli.usage_command_actions import (
     Calls,
     counts_of,
 )
+from umg_grpc.knowledge.price_texts import price_text
 from umg_grpc.service.servicers.timestamps import timestamp
 from umg_grpc.v1 import pb
 from umg_grpc.wire.protobuf_json import enum_names, to_json

@@ -314,6 +314,7 @@ def _own_channel(
         pace=Channel.pace if entry.pace is None else entry.pace,
         concurrency=entry.concurrency,
         unpriced=unpriced(document, (*path, "unpriced"), entry.unpriced),
+        unpriced_place=document.place((*path, "unpriced")),
     )
 
 
@@ -361,6 +362,7 @@ def _http_channel(
         prompt_caching=entry.prompt_caching or Channel.prompt_caching,
         concurrency=entry.concurrency,
         unpriced=unpriced(document, (*path, "unpriced"), entry.unpriced),
+        unpriced_place=document.place((*path, "unpriced")),
         price_region=price_region(document, (*path, "price_region"), entry.price_region),
     )
 

@@ -120,6 +120,8 @@ class Channel:
     """
     unpriced: tuple[pb.Price, ...] | None = None
     """Prices of its models that have none; empty if they remain without, None for those of the config."""
+    unpriced_place: str = field(default="", compare=False, repr=False)
+    """File and line that state `unpriced`; "" for one of the preset."""
     price_region: str = ""
     """Region of its public prices, where its address does not state it; "" for the one that the address states."""
 
@@ -178,6 +180,10 @@ class ModelInfo:
     limits: ModelLimits | None = None
     unpriced: tuple[pb.Price, ...] | None = None
     """Prices of the model if it has none; empty if it remains without, None for those of its channels."""
+    price_place: str = field(default="", compare=False, repr=False)
+    """File and line that state the price, `umg.yaml:41`; "" for a model whose price may be set elsewhere."""
+    unpriced_place: str = field(default="", compare=False, repr=False)
+    """File and line that state `unpriced`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -375,6 +381,12 @@ class Config:
     """Prices of models that have none, unless the model or its channel states others; empty if they remain without,
     and are refused to keys with a budget.
     """
+    unpriced_place: str = field(default="", compare=False, repr=False)
+    """File and line that state `unpriced`."""
+    set_prices: Mapping[tuple[str, str], tuple[pb.Price, ...]] = field(
+        default_factory=lambda: MappingProxyType({}), compare=False, repr=False
+    )
+    """Prices of the database by model and channel, "" for all channels: no file states them, and its prices hold."""
     discovery: Discovery = Discovery()
     keys: KeySettings = KeySettings()
     sign_on: SignOn = field(default_factory=SignOn)

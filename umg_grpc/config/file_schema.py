@@ -216,6 +216,7 @@ def _config(document: YamlDocument, directory: PurePath) -> Config | None:
         shipped_prices=file.shipped_prices,
         price_file=file.price_file,
         unpriced=unpriced(document, ("unpriced",), file.unpriced) or (),
+        unpriced_place=document.place(("unpriced",)),
         discovery=_discovery(document, file.discovery),
         keys=_keys(document, file.keys),
         sign_on=file.sign_on,

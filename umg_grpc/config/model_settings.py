@@ -128,6 +128,8 @@ def models(document: YamlDocument, values: Value, served: ModelIndex | None) -> 
                     cache=duration(document, (*path, "cache"), entry.cache) if entry.cache is not None else None,
                     limits=entry.limits if entry.limits != ModelLimits() else None,
                     unpriced=unpriced(document, (*path, "unpriced"), entry.unpriced),
+                    price_place=document.place((*path, "price")) if entry.price else "",
+                    unpriced_place=document.place((*path, "unpriced")),
                 ),
             )
 

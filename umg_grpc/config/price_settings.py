@@ -3,31 +3,22 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from umg_grpc.base.micro_credits import MICRO_CREDITS
 from umg_grpc.config.typed_sections_from_yaml import any_of
 from umg_grpc.config.yaml_document import Path, YamlDocument
-from umg_grpc.knowledge.price_calculation import (
-    MEDIA_UNITS,
-    PRICED_UNITS,
-    REQUEST_UNIT,
-    Item,
-    Unit,
-    Variant,
-    variant_of,
+from umg_grpc.knowledge.price_calculation import MEDIA_UNITS, REQUEST_UNIT, Item, Unit, Variant, variant_of
+from umg_grpc.knowledge.price_texts import (
+    ALL_UNITS,
+    ANY_VARIANT,
+    TOKEN_KINDS,
+    UNIT_SUFFIX,
+    expected_credits,
+    micro_credits_of,
+    micro_credits_of_one,
 )
 from umg_grpc.knowledge.shipped_prices import price_regions
 from umg_grpc.v1 import pb
 
 PRICE_FORM = re.compile(r"[0-9]{1,15}")
-CREDITS_FORM = re.compile(r"([0-9]{1,9})(?:\.([0-9]{1,6}))?")
-MICRO_DIGITS = 6  # a micro-credit is the sixth decimal of a credit
-MAX_CREDITS = 1_000_000  # of one image, so that the price of a million is within 64 bits
-ANY_VARIANT = "any"
-"""Key in a price for every size or quality that has no key of its own."""
-_UNITS = {name.removeprefix("BILLABLE_UNIT_").lower(): unit for name, unit in pb.BillableUnit.items() if unit}
-_SUFFIX = "_token"
-_TOKENS = {name.removesuffix(_SUFFIX): unit for name, unit in _UNITS.items() if name.endswith(_SUFFIX)}
-"""Kind of tokens by its name in the config, under which prices are in credits for a million tokens."""
 UNPRICED_FREE, UNPRICED_REFUSED = "free", "refuse"
 FREE_PRICE = pb.Price(unit=REQUEST_UNIT)
 """Price 0 of a call. It counts as a price for every operation."""
@@ -64,9 +55,9 @@ def prices(document: YamlDocument, path: Path, written: Mapping[str, object]) ->
     priced = set[int]()
     for name, price in written.items():
         at = (*path, name)
-        unit = _TOKENS.get(name) or _UNITS.get(name)
+        unit = TOKEN_KINDS.get(name) or ALL_UNITS.get(name)
         if unit is None:
-            document.problem(at, f"expected {any_of((*_TOKENS, *_UNITS))}")
+            document.problem(at, f"expected {any_of((*TOKEN_KINDS, *ALL_UNITS))}")
             continue
         if unit in priced:
             document.problem(at, "expected one price for a unit; this one has another above")
@@ -80,14 +71,13 @@ def prices(document: YamlDocument, path: Path, written: Mapping[str, object]) ->
 
 def _amount(document: YamlDocument, at: Path, name: str, price: object) -> int | None:
     """Convert a price in the config to micro-credits for a million units; report a malformed price and return None."""
-    if name.endswith(_SUFFIX):
+    if name.endswith(UNIT_SUFFIX):
         if (amount := _whole(price)) is None:
             document.problem(at, "expected a whole number, the micro-credits that a million of them cost")
         return amount
-    amount = micro_credits_of(price) if name in _TOKENS else _each(price)
+    amount = micro_credits_of(price) if name in TOKEN_KINDS else micro_credits_of_one(price)
     if amount is None:
-        each = "a million of them cost" if name in _TOKENS else f"one costs, at most {MAX_CREDITS}"
-        document.problem(at, f"expected a number such as 1.25, the credits that {each}, with at most 6 decimals")
+        document.problem(at, expected_credits(is_token=name in TOKEN_KINDS))
     return amount
 
 
@@ -112,17 +102,6 @@ def _by_word(path: Path, price: object) -> Iterator[tuple[str, object, Path]]:
         return
     for word, value in price.items():
         yield "" if word == ANY_VARIANT else word, value, (*path, word)
-
-
-def micro_credits_of(credits_: object) -> int | None:
-    """Convert a decimal number of credits to micro-credits, exactly; None for other text or more than 6 decimals."""
-    match = CREDITS_FORM.fullmatch(credits_) if isinstance(credits_, str) else None
-    return int(match[1] + (match[2] or "").ljust(MICRO_DIGITS, "0")) if match else None
-
-
-def _each(credits_: object) -> int | None:
-    amount = micro_credits_of(credits_)
-    return None if amount is None or amount > MAX_CREDITS * MICRO_CREDITS else amount * PRICED_UNITS
 
 
 def _whole(price: object) -> int | None:

@@ -107,8 +107,8 @@ def _build_description(config: Config, model: str, family: str, targets: Sequenc
     for field, _ in configured.ListFields():  # replaces whole fields: lists are not merged
         described.ClearField(field.name)  # type: ignore[arg-type]  # its stub lists the names
     described.MergeFrom(configured)
-    if not configured.prices:
-        described.prices.extend(_prices(config, model, targets))
+    described.ClearField("prices")
+    described.prices.extend(_prices(config, model, targets))
     operations = {operation for target in targets for operation in target.operations}
     described.ClearField("operations")
     described.operations.extend(sorted(operations))

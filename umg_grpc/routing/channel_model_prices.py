@@ -1,6 +1,8 @@
-"""Prices of a model at one channel, and the operations that they are enough to charge."""
+"""Prices of a model at one channel with their source, and the operations that they are enough to charge."""
 
 from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from typing import NamedTuple
 
 from umg_grpc.config import Channel, Config
 from umg_grpc.config.channel_section import OWN_PROTOCOLS
@@ -9,29 +11,57 @@ from umg_grpc.knowledge.price_calculation import FREE_PRICES, Prices, price_list
 from umg_grpc.knowledge.shipped_prices import shipped_price_list, shipped_prices
 from umg_grpc.knowledge.vendor_addresses import region_of, vendor_of
 from umg_grpc.operations import OPERATIONS_BY_VALUE, ModelOperation
+from umg_grpc.routing.set_model_prices import EVERY_CHANNEL
 from umg_grpc.v1 import pb
 
 CHARGED_OPERATIONS = frozenset(value for value, row in OPERATIONS_BY_VALUE.items() if row.units)
 
 
-def stated_prices(config: Config, channel: Channel, model: str, upstream: str) -> Sequence[pb.Price]:
-    """Return the prices of a model at a channel; empty if it has none. `upstream`: the provider's id of the model. The
-    first source with prices decides: the config or the provider's list; 0 for models inside the gateway; public prices;
-    `unpriced` of the model, the channel or the config.
+class PriceSource(StrEnum):
+    """Source of the prices of a model at a channel, as `umg.v1.PriceSource` in JSON."""
+
+    FILE = "file"
+    DATABASE = "database"
+    PROVIDER = "provider"
+    GATEWAY = "gateway"
+    PUBLIC = "public"
+    DEFAULT = "default"
+    NONE = "none"
+
+
+class SourcedPrices(NamedTuple):
+    """Prices of a model at a channel with their source."""
+
+    prices: Sequence[pb.Price]
+    source: PriceSource
+    place: str = ""
+    """File and line of the config that state them, `umg.yaml:41`; "" for prices from elsewhere."""
+
+
+def sourced_prices(config: Config, channel: Channel, model: str, upstream: str) -> SourcedPrices:
+    """Return the prices of a model at a channel; without prices if it has none. `upstream`: the provider's id of the
+    model. The first source with prices decides: the config file; the database; the provider's list; 0 for models inside
+    the gateway; public prices; `unpriced` of the model, the channel or the config.
     """
-    info = config.models.get(model)
-    if (own_prices := _own_prices(config, channel, model)) is not None:
-        return own_prices
+    if (own := _own_prices(config, channel, model)) is not None:
+        return own
     vendor = vendor_of(channel.base_url)
     if config.shipped_prices and (public := shipped_prices(upstream, vendor, config.public_prices)):
-        return public
-    of_model = info.unpriced if info is not None else None
-    written = (of_model, channel.unpriced, config.unpriced)
-    return next((prices for prices in written if prices is not None), ())
+        return SourcedPrices(public, PriceSource.PUBLIC)
+    info = config.models.get(model)
+    of_model = (None, "") if info is None else (info.unpriced, info.unpriced_place)
+    written = (of_model, (channel.unpriced, channel.unpriced_place), (config.unpriced, config.unpriced_place))
+    prices, place = next((each for each in written if each[0] is not None), ((), ""))
+    return SourcedPrices(prices or (), PriceSource.DEFAULT if prices else PriceSource.NONE, place)
+
+
+def stated_prices(config: Config, channel: Channel, model: str, upstream: str) -> Sequence[pb.Price]:
+    """Return the prices of a model at a channel; empty if it has none. Arguments: see `sourced_prices`."""
+    return sourced_prices(config, channel, model, upstream).prices
 
 
 def target_prices(config: Config, channel: Channel, model: str, upstream: str) -> Prices:
-    """Return the prices of a model at a channel, with the rates of public prices. Arguments: see `stated_prices`."""
+    """Return the prices of a model at a channel, with the rates of public prices. Arguments: see `sourced_prices`."""
     if config.shipped_prices and not has_own_prices(config, channel, model):
         vendor, region = vendor_of(channel.base_url), price_region_of(channel, upstream)
         public = shipped_price_list(upstream, vendor, region, config.public_prices)
@@ -45,11 +75,19 @@ def price_region_of(channel: Channel, upstream: str) -> str:
     return channel.price_region or region_of(channel.base_url, upstream)
 
 
-def _own_prices(config: Config, channel: Channel, model: str) -> Sequence[pb.Price] | None:
+def _own_prices(config: Config, channel: Channel, model: str) -> SourcedPrices | None:
     info = config.models.get(model)
-    if info is not None and info.described.prices:
-        return info.described.prices
-    return None if set(OWN_PROTOCOLS).isdisjoint(channel.protocols) else (FREE_PRICE,)
+    described = () if info is None else info.described.prices
+    if described and info is not None and info.price_place:
+        return SourcedPrices(described, PriceSource.FILE, info.price_place)
+    found = config.set_prices.get((model, channel.name)) or config.set_prices.get((model, EVERY_CHANNEL))
+    if found is not None:
+        return SourcedPrices(found, PriceSource.DATABASE)
+    if described:
+        return SourcedPrices(described, PriceSource.PROVIDER)
+    return (
+        None if set(OWN_PROTOCOLS).isdisjoint(channel.protocols) else SourcedPrices((FREE_PRICE,), PriceSource.GATEWAY)
+    )
 
 
 def has_own_prices(config: Config, channel: Channel, model: str) -> bool:

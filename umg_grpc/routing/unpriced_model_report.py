@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
+from umg_grpc.knowledge.price_calculation import Prices
 from umg_grpc.operations import ModelOperation
 from umg_grpc.routing.channel_model_prices import CHARGED_OPERATIONS, is_priced
 from umg_grpc.routing.channel_order import Pins, allowed
@@ -23,12 +24,22 @@ def is_unpriced(
     `operations`: operations that count, None for all.
     """
     targets = [each for each in router.targets(model) if allowed(pins, each.channel.name)]
-    done = {operation for target in targets for operation in target.operations}
-    for operation in CHARGED_OPERATIONS & done if operations is None else CHARGED_OPERATIONS & done & set(operations):
-        able = [target for target in targets if operation in target.operations]
-        if not any(is_priced(target.prices, operation) for target in able):
-            return True
-    return False
+    return bool(unpriced_operations([(each.operations, each.prices) for each in targets], operations))
+
+
+def unpriced_operations(
+    channels: Collection[tuple[Collection[ModelOperation], Prices]],
+    operations: Collection[ModelOperation] | None = None,
+) -> list[ModelOperation]:
+    """Return the operations without a price at any channel. `channels`: operations and prices of each; `operations`:
+    operations that count, None for all.
+    """
+    done = CHARGED_OPERATIONS.intersection(operation for each, _ in channels for operation in each)
+    return sorted(
+        operation
+        for operation in (done if operations is None else done.intersection(operations))
+        if not any(operation in each and is_priced(prices, operation) for each, prices in channels)
+    )
 
 
 def shortened(names: Sequence[str]) -> str:

@@ -1,0 +1,22 @@
+"""Changes of administrators in the database: overrides of channels and set prices, for commands on a config."""
+
+from pathlib import Path
+
+from umg_grpc.cli.admin_client import CommandError
+from umg_grpc.config import Config
+from umg_grpc.routing.overridden_channels import NO_OVERRIDES, Overrides
+from umg_grpc.routing.set_model_prices import NO_SET_PRICES, SetPrices
+
+
+async def stored_changes(config: Config, data: Path) -> tuple[Overrides, SetPrices]:
+    """Return the overrides of channels and the set prices in the database; none without one."""
+    # imported here: the database is slow to import, and the other commands on models do not use it
+    from umg_grpc.cli.database_connection import opened_database
+    from umg_grpc.service.channels.channel_override_table import ChannelOverrideTable
+    from umg_grpc.service.channels.set_price_table import SetPriceTable
+
+    try:
+        async with opened_database(config.database, data) as store:
+            return (await ChannelOverrideTable(store).read())[0], await SetPriceTable(store).read()
+    except CommandError:
+        return NO_OVERRIDES, NO_SET_PRICES
