@@ -33,6 +33,7 @@ STUBS = {
     "ImageService": "images",
     "ModelService": "models",
     "ModerationService": "moderations",
+    "ModelPriceService": "model_prices",
     "RerankService": "rerank",
     "SpeechService": "speech",
     "TaskService": "tasks",

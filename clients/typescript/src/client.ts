@@ -8,6 +8,7 @@ import { AlertService } from "../gen/umg/v1/alert_service_pb.js";
 import { AuditService } from "../gen/umg/v1/audit_service_pb.js";
 import { ChannelService } from "../gen/umg/v1/channel_service_pb.js";
 import { ConfigService } from "../gen/umg/v1/config_service_pb.js";
+import { ModelPriceService } from "../gen/umg/v1/model_price_service_pb.js";
 import { TaskService } from "../gen/umg/v1/task_service_pb.js";
 import { UserService } from "../gen/umg/v1/user_service_pb.js";
 import * as v1 from "../gen/umg/v1/content_pb.js";
@@ -42,7 +43,7 @@ export function connect(address: string, key: string, options: Options = {}) {
   return {
     accounts: service(AccountService), admin: service(AdminService), alerts: service(AlertService),
     audit: service(AuditService), channels: service(ChannelService), tasks: service(TaskService), users: service(UserService),
-    config: service(ConfigService), embeddings: service(EmbeddingService), files: service(FileService), generation: service(GenerationService),
+    config: service(ConfigService), modelPrices: service(ModelPriceService), embeddings: service(EmbeddingService), files: service(FileService), generation: service(GenerationService),
     images: service(ImageService), models: service(ModelService), moderations: service(ModerationService),
     rerank: service(RerankService), speech: service(SpeechService), transcriptions: service(TranscriptionService),
     videos: service(VideoService),

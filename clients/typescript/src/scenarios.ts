@@ -12,6 +12,7 @@ import { AlertService } from "../gen/umg/v1/alert_service_pb.js";
 import { AuditService } from "../gen/umg/v1/audit_service_pb.js";
 import { ChannelService } from "../gen/umg/v1/channel_service_pb.js";
 import { ConfigService } from "../gen/umg/v1/config_service_pb.js";
+import { ModelPriceService } from "../gen/umg/v1/model_price_service_pb.js";
 import { TaskService } from "../gen/umg/v1/task_service_pb.js";
 import { UserService } from "../gen/umg/v1/user_service_pb.js";
 import type { ToolCall } from "../gen/umg/v1/content_pb.js";
@@ -59,6 +60,7 @@ const SERVICES: { [name: string]: [DescService, keyof Umg] } = {
   AuditService: [AuditService, "audit"],
   ChannelService: [ChannelService, "channels"],
   ConfigService: [ConfigService, "config"],
+  ModelPriceService: [ModelPriceService, "modelPrices"],
   TaskService: [TaskService, "tasks"],
   UserService: [UserService, "users"],
   EmbeddingService: [EmbeddingService, "embeddings"],

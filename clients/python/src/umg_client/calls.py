@@ -150,6 +150,10 @@ class Config(Calls, v1.ConfigServiceStub):
     """Stub of the service `umg.v1.ConfigService`."""
 
 
+class ModelPrices(Calls, v1.ModelPriceServiceStub):
+    """Stub of the service `umg.v1.ModelPriceService`."""
+
+
 class Tasks(Calls, v1.TaskServiceStub):
     """Stub of the service `umg.v1.TaskService`."""
 

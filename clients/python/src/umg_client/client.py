@@ -20,6 +20,7 @@ from umg_client.calls import (
     Files,
     Generation,
     Images,
+    ModelPrices,
     Models,
     Moderations,
     Options,
@@ -80,6 +81,7 @@ class Client:
         self.tasks = Tasks(channel, options)
         self.users = Users(channel, options)
         self.config = Config(channel, options)
+        self.model_prices = ModelPrices(channel, options)
         self.embeddings = Embeddings(channel, options)
         self.files = Files(channel, options)
         self.generation = Generation(channel, options)

@@ -108,6 +108,7 @@ class SyncClient:
         self.tasks = blocking.TaskService(client.tasks, loop)
         self.users = blocking.UserService(client.users, loop)
         self.config = blocking.ConfigService(client.config, loop)
+        self.model_prices = blocking.ModelPriceService(client.model_prices, loop)
         self.embeddings = blocking.EmbeddingService(client.embeddings, loop)
         self.files = blocking.FileService(client.files, loop)
         self.generation = blocking.GenerationService(client.generation, loop)

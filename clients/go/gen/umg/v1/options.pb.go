@@ -129,6 +129,10 @@ const (
 	Permission_PERMISSION_SESSIONS_WRITE Permission = 17
 	// Reads the config with its sources, never its secrets.
 	Permission_PERMISSION_CONFIG_READ Permission = 18
+	// Reads the models with their prices; in part without the order of channels, for the own calls without channels.
+	Permission_PERMISSION_PRICES_READ Permission = 22
+	// Sets prices of models, and takes them back.
+	Permission_PERMISSION_PRICES_WRITE Permission = 23
 )
 
 // Enum value maps for Permission.
@@ -156,6 +160,8 @@ var (
 		16: "PERMISSION_SESSIONS_READ",
 		17: "PERMISSION_SESSIONS_WRITE",
 		18: "PERMISSION_CONFIG_READ",
+		22: "PERMISSION_PRICES_READ",
+		23: "PERMISSION_PRICES_WRITE",
 	}
 	Permission_value = map[string]int32{
 		"PERMISSION_UNSPECIFIED":    0,
@@ -180,6 +186,8 @@ var (
 		"PERMISSION_SESSIONS_READ":  16,
 		"PERMISSION_SESSIONS_WRITE": 17,
 		"PERMISSION_CONFIG_READ":    18,
+		"PERMISSION_PRICES_READ":    22,
+		"PERMISSION_PRICES_WRITE":   23,
 	}
 )
 
@@ -238,7 +246,7 @@ const file_umg_v1_options_proto_rawDesc = "" +
 	"\x13URL_USE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fURL_USE_FETCHED\x10\x01\x12\x15\n" +
 	"\x11URL_USE_FORWARDED\x10\x02\x12\x14\n" +
-	"\x10URL_USE_RETURNED\x10\x03*\xff\x04\n" +
+	"\x10URL_USE_RETURNED\x10\x03*\xb8\x05\n" +
 	"\n" +
 	"Permission\x12\x1a\n" +
 	"\x16PERMISSION_UNSPECIFIED\x10\x00\x12\x18\n" +
@@ -263,7 +271,9 @@ const file_umg_v1_options_proto_rawDesc = "" +
 	"\x14PERMISSION_SELF_READ\x10\x1e\x12\x1c\n" +
 	"\x18PERMISSION_SESSIONS_READ\x10\x10\x12\x1d\n" +
 	"\x19PERMISSION_SESSIONS_WRITE\x10\x11\x12\x1a\n" +
-	"\x16PERMISSION_CONFIG_READ\x10\x12:T\n" +
+	"\x16PERMISSION_CONFIG_READ\x10\x12\x12\x1a\n" +
+	"\x16PERMISSION_PRICES_READ\x10\x16\x12\x1b\n" +
+	"\x17PERMISSION_PRICES_WRITE\x10\x17:T\n" +
 	"\n" +
 	"permission\x12\x1e.google.protobuf.MethodOptions\x18\xbb\x8e\x03 \x01(\x0e2\x12.umg.v1.PermissionR\n" +
 	"permissionBx\n" +

@@ -51,7 +51,7 @@ public final class Scenarios {
           TaskServiceGrpc.getServiceDescriptor(), UserServiceGrpc.getServiceDescriptor(),
           EmbeddingServiceGrpc.getServiceDescriptor(),
           FileServiceGrpc.getServiceDescriptor(), GenerationServiceGrpc.getServiceDescriptor(),
-          ImageServiceGrpc.getServiceDescriptor(), ModelServiceGrpc.getServiceDescriptor(),
+          ImageServiceGrpc.getServiceDescriptor(), ModelPriceServiceGrpc.getServiceDescriptor(), ModelServiceGrpc.getServiceDescriptor(),
           ModerationServiceGrpc.getServiceDescriptor(), RerankServiceGrpc.getServiceDescriptor(),
           SpeechServiceGrpc.getServiceDescriptor(), TranscriptionServiceGrpc.getServiceDescriptor(),
           VideoServiceGrpc.getServiceDescriptor())
