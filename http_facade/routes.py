@@ -51,6 +51,8 @@ class Shape(Enum):
     LIST_CHANNEL_DETAILS = auto()
     CHECK_CHANNEL = auto()
     UPDATE_CHANNEL = auto()
+    LIST_MODEL_PRICES = auto()
+    UPDATE_MODEL_PRICE = auto()
     LIST_ALERTS = auto()
     TEST_ALERT_RECEIVER = auto()
     CREATE_ORGANIZATION = auto()
@@ -286,6 +288,8 @@ ROUTE_TABLE = (
             ("GET", "channel-details", Shape.LIST_CHANNEL_DETAILS),
             ("POST", "channels/{channel}/check", Shape.CHECK_CHANNEL),
             ("PATCH", "channels/{channel}", Shape.UPDATE_CHANNEL),
+            ("GET", "models", Shape.LIST_MODEL_PRICES),
+            ("PATCH", "models/{model:.+}", Shape.UPDATE_MODEL_PRICE),
             ("GET", "alerts", Shape.LIST_ALERTS),
             ("POST", "alert-receivers/{receiver}/test", Shape.TEST_ALERT_RECEIVER),
             ("POST", "organizations", Shape.CREATE_ORGANIZATION),

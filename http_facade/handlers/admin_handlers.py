@@ -27,6 +27,7 @@ class AdminHandlers:
             "AdminService": self._keys,
             "AlertService": rpc.AlertServiceStub(channel),
             "ChannelService": rpc.ChannelServiceStub(channel),
+            "ModelPriceService": rpc.ModelPriceServiceStub(channel),
             "AccountService": rpc.AccountServiceStub(channel),
             "UserService": rpc.UserServiceStub(channel),
             "AuditService": rpc.AuditServiceStub(channel),

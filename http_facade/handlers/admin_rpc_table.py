@@ -8,7 +8,7 @@ from google.protobuf.message import Message
 
 from http_facade.routes import Shape
 from umg_grpc.v1 import pb
-from umg_grpc.wire import account_api_json, administration_api_json, channel_api_json
+from umg_grpc.wire import account_api_json, administration_api_json, channel_api_json, model_price_json
 
 SELF_PLACE = "self"
 """Id in a path that means the calling key itself."""
@@ -77,6 +77,13 @@ ADMIN_METHODS: Mapping[Shape, AdminMethod] = MappingProxyType(
         ),
         Shape.UPDATE_CHANNEL: AdminMethod(
             "UpdateChannel", pb.UpdateChannelRequest, channel_api_json.decode_update_channel, "ChannelService"
+        ),
+        Shape.LIST_MODEL_PRICES: AdminMethod("ListModelPrices", pb.ListModelPricesRequest, service="ModelPriceService"),
+        Shape.UPDATE_MODEL_PRICE: AdminMethod(
+            "UpdateModelPrice",
+            pb.UpdateModelPriceRequest,
+            model_price_json.decode_update_model_price,
+            "ModelPriceService",
         ),
         **_account_methods("ORGANIZATION", pb.ACCOUNT_KIND_ORGANIZATION),
         **_account_methods("PROJECT", pb.ACCOUNT_KIND_PROJECT),

@@ -14,7 +14,7 @@ from http_facade.openapi.error_components import ErrorResponses
 from http_facade.openapi.operation_texts import operation_of
 from http_facade.routes import Route, Shape
 from umg_grpc.operations.wire_formats_by_name import unary_codec, unary_operation
-from umg_grpc.wire import TEXT_FACES, account_api_json, administration_api_json, channel_api_json
+from umg_grpc.wire import TEXT_FACES, account_api_json, administration_api_json, channel_api_json, model_price_json
 from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.errors.http_status import OF_FORMATS
 from umg_grpc.wire.model_lists.openapi_bodies import model, model_list
@@ -49,6 +49,7 @@ _ADMIN_BODIES: Mapping[Shape, type[Struct]] = MappingProxyType(
         Shape.UPDATE_USER: account_api_json.UserBody,
         Shape.CHECK_CHANNEL: channel_api_json.CheckChannelBody,
         Shape.UPDATE_CHANNEL: channel_api_json.UpdateChannelBody,
+        Shape.UPDATE_MODEL_PRICE: model_price_json.UpdateModelPriceBody,
     }
 )
 _STATUS: JsonObject = {"type": "object", "properties": {"status": {"type": "string"}}, "required": ["status"]}

@@ -47,6 +47,8 @@ _ADMIN_SUMMARIES = {
     Shape.LIST_CHANNEL_DETAILS: "List the channels with their settings, failures and knowledge",
     Shape.CHECK_CHANNEL: "Call a channel once, to check it",
     Shape.UPDATE_CHANNEL: "Disable or enable a channel, or change its weight",
+    Shape.LIST_MODEL_PRICES: "List the models of the gateway with their prices, unpriced ones first",
+    Shape.UPDATE_MODEL_PRICE: "Set the prices of a model, or take them back",
     Shape.LIST_ALERTS: "List the alerts, open and past",
     Shape.TEST_ALERT_RECEIVER: "Send a test to a receiver of alerts",
     Shape.CREATE_ORGANIZATION: "Create an organisation",

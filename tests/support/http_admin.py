@@ -72,6 +72,8 @@ def body_of(request: Message) -> dict[str, object]:
         case pb.UpdateChannelRequest():
             changed = {name: to_json(request.settings)[name] for name in request.update_mask.paths}
             return {"settings": changed, "note": request.note, "dry_run": request.dry_run}
+        case pb.UpdateModelPriceRequest():
+            return {name: value for name, value in to_json(request).items() if name != "model"}
         case pb.CreateUserRequest():
             members = to_json(request)
             return {"kind": members["kind"], "settings": members["settings"]}

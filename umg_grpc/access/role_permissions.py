@@ -19,9 +19,11 @@ class Extent(IntEnum):
 
     NONE = 0
     OWN = 1
-    """For the own keys; of usage also the totals of a project, without a division by key, owner or tag."""
+    """For the own keys; of usage also the totals of a project, without a division by key, owner or tag; of prices those
+    that every caller sees.
+    """
     PART = 2
-    """For all objects, but only a part of their fields: budgets of keys, prices of channels, users without e-mail
+    """For all objects, but only a part of their fields: budgets of keys, prices without routes, users without e-mail
     addresses, alerts of budgets.
     """
     ALL = 3
@@ -43,6 +45,7 @@ _READS: Mapping[Permission, Extent] = {
     pb.PERMISSION_ALERTS_READ: Extent.ALL,
     pb.PERMISSION_TASKS_READ: Extent.ALL,
     pb.PERMISSION_CONFIG_READ: Extent.ALL,
+    pb.PERMISSION_PRICES_READ: Extent.ALL,
     **_OWN_SESSIONS,
 }
 _EVERYTHING = dict.fromkeys(pb.Permission.values(), Extent.ALL)
@@ -51,7 +54,11 @@ ROLE_PERMISSIONS: Mapping[Role, Mapping[Permission, Extent]] = MappingProxyType(
     {
         Role.OWNER: _EVERYTHING,
         # but `access_control.py` lets only owners make owners
-        Role.ADMIN: {**_EVERYTHING, pb.PERMISSION_CHANNELS_WRITE: Extent.NONE},
+        Role.ADMIN: {
+            **_EVERYTHING,
+            pb.PERMISSION_CHANNELS_WRITE: Extent.NONE,
+            pb.PERMISSION_PRICES_WRITE: Extent.NONE,
+        },
         Role.MEMBER: {
             **_SELF,
             pb.PERMISSION_KEYS_READ: Extent.OWN,
@@ -62,6 +69,7 @@ ROLE_PERMISSIONS: Mapping[Role, Mapping[Permission, Extent]] = MappingProxyType(
             pb.PERMISSION_ACCOUNTS_READ: Extent.ALL,
             pb.PERMISSION_TASKS_READ: Extent.OWN,
             pb.PERMISSION_TASKS_WRITE: Extent.OWN,
+            pb.PERMISSION_PRICES_READ: Extent.OWN,
             **_OWN_SESSIONS,
         },
         Role.VIEWER: {**_READS, pb.PERMISSION_USERS_READ: Extent.PART},
@@ -72,6 +80,7 @@ ROLE_PERMISSIONS: Mapping[Role, Mapping[Permission, Extent]] = MappingProxyType(
             pb.PERMISSION_CHANNELS_READ: Extent.PART,
             pb.PERMISSION_ACCOUNTS_READ: Extent.ALL,
             pb.PERMISSION_ALERTS_READ: Extent.PART,
+            pb.PERMISSION_PRICES_READ: Extent.PART,
             **_OWN_SESSIONS,
         },
     }

@@ -53,6 +53,7 @@ class LocalAdmin:
                     "umg.v1.AdminService": partial(Administration, store, NoChannels(), check_change),
                     "umg.v1.AlertService": alerts,
                     "umg.v1.ChannelService": partial(_channel_service, store, target, stack),
+                    "umg.v1.ModelPriceService": partial(_price_service, store, target, stack),
                     "umg.v1.AccountService": partial(AccountAdministration, store, check_change),
                     "umg.v1.UserService": partial(UserAdministration, store, storage.sessions, check_change),
                     "umg.v1.AuditService": partial(AuditReport, store, check_change),
@@ -91,6 +92,14 @@ def _channel_service(store: Store, target: AdminTarget, stack: AsyncExitStack) -
     from umg_grpc.service.servicers.channel_administration import ChannelAdministration
 
     return ChannelAdministration(store, ConfigChannels(store, target, stack), check_change)
+
+
+def _price_service(store: Store, target: AdminTarget, stack: AsyncExitStack) -> object:
+    """Return the administration of prices, which reads the target's config. Its modules are slow to import."""
+    from umg_grpc.cli.config_channels import ConfigChannels
+    from umg_grpc.service.servicers.model_price_administration import ModelPriceAdministration
+
+    return ModelPriceAdministration(store, ConfigChannels(store, target, stack), check_change)
 
 
 def _config_service(store: Store, target: AdminTarget) -> object:

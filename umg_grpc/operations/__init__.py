@@ -40,7 +40,7 @@ __all__ = [
 
 ADMINISTRATIVE_SERVICES = (
     *("AdminService", "AlertService", "ChannelService", "AccountService", "UserService", "AuditService"),
-    *("TaskService", "ConfigService"),
+    *("TaskService", "ConfigService", "ModelPriceService"),
 )
 """Services of `umg.v1` whose methods state a permission of roles, which is checked with the caller's rights."""
 

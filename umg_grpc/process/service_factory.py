@@ -35,13 +35,13 @@ from umg_grpc.process.config_state import ConfigState
 from umg_grpc.process.guard_factory import GuardFactory
 from umg_grpc.process.service_gauges import watch_channels, watch_stores
 from umg_grpc.routing import Router
-from umg_grpc.routing.overridden_channels import Overrides, with_overrides
 from umg_grpc.service.caching.provider_stored_prompts import StoredPrompts
 from umg_grpc.service.caching.response_cache_lookup import CacheLookup
 from umg_grpc.service.caching.stored_prompt_sharing import StoredPromptTable
 from umg_grpc.service.channels.channel_override_table import ChannelOverrideTable, SuccessfulCheck
 from umg_grpc.service.channels.channel_source import RunningChannels
 from umg_grpc.service.channels.current_overrides import CurrentOverrides
+from umg_grpc.service.channels.set_price_table import SetPriceTable
 from umg_grpc.service.metric_gauges import CONFIG_INFO
 from umg_grpc.service.model_discovery import ModelDiscovery
 from umg_grpc.service.operations.generate.conversation_stores import ConversationStores
@@ -79,6 +79,7 @@ from umg_grpc.service.servicers.validated_administration import (
     UserServicer,
 )
 from umg_grpc.service.servicers.validated_config import ConfigServicer
+from umg_grpc.service.servicers.validated_prices import ModelPriceServicer
 from umg_grpc.service.servicers.validated_tasks import TaskServicer
 from umg_grpc.service.servicers.videos import VideoServicer
 from umg_grpc.service.sign_on.people_sign_on import PeopleSignOn
@@ -117,8 +118,8 @@ class PreparedConfig(NamedTuple):
     router: Router
     config_hash: str
     """Hash of the config, without the models that its providers list."""
-    overrides: Overrides
-    """Overrides of channels that the router has."""
+    version: int
+    """Version of the overrides and set prices that the router has."""
 
 
 class Service:
@@ -150,7 +151,9 @@ class Service:
         self.blobs, self.links = process.blobs, process.links
         self._channel_factory = channel_factory
         self._local = local
-        self.overrides = CurrentOverrides(ChannelOverrideTable(store), self._take_overrides, self._take_check)
+        self.overrides = CurrentOverrides(
+            ChannelOverrideTable(store), SetPriceTable(store), self._take_overrides, self._take_check
+        )
         self._discovery = ModelDiscovery(process.model_lists, self.metrics, self.overrides.is_disabled)
         router = self._router_of(self._discovery.configure(config))
         self._channels = channels = channel_factory.channels(config, router)
@@ -182,7 +185,7 @@ class Service:
             self._override_messages,
         )
         self._admin = AdminServicer(store, report, refuses_limits=process.counts_alone)
-        self._channel_servicer = ChannelServicer(
+        self._channel_servicer, self._price_servicer = _channel_servicers(
             store,
             RunningChannels(
                 *(channels, shared, process.failures, self.overrides),
@@ -216,6 +219,7 @@ class Service:
         rpc.add_AdminServiceServicer_to_server(self._admin, server)
         rpc.add_AlertServiceServicer_to_server(self.alerts.servicer, server)
         rpc.add_ChannelServiceServicer_to_server(self._channel_servicer, server)
+        rpc.add_ModelPriceServiceServicer_to_server(self._price_servicer, server)
         rpc.add_AccountServiceServicer_to_server(self._accounts, server)
         rpc.add_UserServiceServicer_to_server(self._users, server)
         rpc.add_AuditServiceServicer_to_server(self._audit, server)
@@ -260,8 +264,8 @@ class Service:
 
     def prepare(self, config: Config) -> "PreparedConfig":
         """Build the parts of a config that take long, about a millisecond for each model. Call this in a thread."""
-        extended, overrides = self._discovery.preview(config), self.overrides.overrides
-        return PreparedConfig(extended, self._router_of(extended), config_hash(config), overrides)
+        extended, version = self._discovery.preview(config), self.overrides.version
+        return PreparedConfig(extended, self._router_of(extended), config_hash(config), version)
 
     def reload(self, config: Config, prepared: "PreparedConfig | None" = None) -> Changes:
         """Apply the channels, models and other reloadable settings of a new config to calls that start later.
@@ -273,7 +277,7 @@ class Service:
         extended = self._discovery.configure(config)
         self._discovery.connect(channels.providers)
         is_same = extended is prepared.config or extended == prepared.config  # else a list was read meanwhile
-        if not is_same or prepared.overrides is not self.overrides.overrides:
+        if not is_same or prepared.version != self.overrides.version:
             channels.router = self._router_of(extended)
         self._channels.replace(channels)
         self._shared.take(config)
@@ -302,11 +306,11 @@ class Service:
         await self.tasks.aclose()
 
     def _router_of(self, config: Config) -> Router:
-        """Build the router of a config with the overrides of its channels."""
-        return self._channel_factory.router(with_overrides(config, self.overrides.overrides))
+        """Build the router of a config with the overrides of its channels, and the set prices."""
+        return self._channel_factory.router(self.overrides.in_force(config))
 
     async def _take_router(self) -> None:
-        """Build and use a router of the newest lists and overrides."""
+        """Build and use a router of the newest lists, overrides and prices."""
         async with self._routing:
             config = self._config
             router = await asyncio.to_thread(self._router_of, self._discovery.extended())
@@ -360,6 +364,10 @@ def _tasks(config: Config, store: Store, channels: Channels, process: ProcessCon
         has_usage=process.usage is not None,
     )
     return Tasks(channels, context, process.task_locks, process.fetcher, process.blobs, config.tasks)
+
+
+def _channel_servicers(store: Store, source: RunningChannels) -> tuple[ChannelServicer, ModelPriceServicer]:
+    return ChannelServicer(store, source), ModelPriceServicer(store, source)
 
 
 def _task_administration(store: Store, tasks: TaskContext) -> TaskServicer:

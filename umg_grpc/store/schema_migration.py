@@ -6,6 +6,7 @@ from umg_grpc.store.alert_tables import AlertRow  # noqa: F401  adds the tables 
 from umg_grpc.store.audit_table import AuditRow  # noqa: F401  adds the table of the audit log
 from umg_grpc.store.call_count_tables import COUNT_TABLES  # noqa: F401  adds the tables of numbers of calls
 from umg_grpc.store.channel_override_tables import ChannelOverrideRow  # noqa: F401  adds the tables of channels
+from umg_grpc.store.model_price_table import ModelPriceRow  # noqa: F401  adds the table of set prices
 from umg_grpc.store.schema_version import NEWEST_MIGRATION, VERSION_TABLE
 from umg_grpc.store.session_table import SessionRow  # noqa: F401  adds the table of sessions
 from umg_grpc.store.table_definitions import Base

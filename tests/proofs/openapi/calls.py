@@ -88,6 +88,7 @@ CALLS = (
     Call("/admin/v1/summary", method="get"),
     Call("/admin/v1/requests", method="get"),
     Call("/admin/v1/channels", method="get"),
+    Call("/admin/v1/models", method="get"),
     Call("/admin/v1/alerts", method="get"),
     Call("/admin/v1/tasks", method="get"),
     Call("/admin/v1/projects", {"settings": {"name": "a project"}}),
@@ -105,5 +106,6 @@ CALLS = (
     Call("/umg.v1.AuditService/ListAuditEvents", {}),
     Call("/umg.v1.TaskService/ListTasks", {}),
     Call("/umg.v1.ConfigService/GetConfig", {}),
+    Call("/umg.v1.ModelPriceService/ListModelPrices", {}),
     *(Call(path, method="get") for path in ("/", "/api/hello", "/healthz", "/readyz", "/metrics")),
 )

@@ -99,6 +99,7 @@ SETTINGS_SHAPES = {
 SETTINGS_BODIES: Mapping[Shape, dict[str, Any]] = {
     **{shape: {"settings": {"name": "another"}} for shape in SETTINGS_SHAPES},
     Shape.UPDATE_CHANNEL: {"settings": {"disabled": False}},
+    Shape.UPDATE_MODEL_PRICE: {"prices": None},
 }
 
 USER = pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text="Hi"))])
@@ -125,6 +126,7 @@ REQUESTS: Mapping[str, Message] = {
     "GetKey": pb.GetKeyRequest(key_id="another"),
     "TestAlertReceiver": pb.TestAlertReceiverRequest(receiver="ops"),
     "CheckChannel": pb.CheckChannelRequest(channel="sandbox"),
+    "UpdateModelPrice": pb.UpdateModelPriceRequest(model=TEXT),
     "UpdateChannel": pb.UpdateChannelRequest(channel="sandbox", update_mask=FieldMask(paths=["weight"])),
 }
 """Requests of methods; the request of any other method is empty."""

@@ -73,6 +73,8 @@ SHAPES: Mapping[Shape, str] = {
     Shape.LIST_CHANNEL_DETAILS: ADMIN_SCOPE,
     Shape.CHECK_CHANNEL: ADMIN_SCOPE,
     Shape.UPDATE_CHANNEL: ADMIN_SCOPE,
+    Shape.LIST_MODEL_PRICES: ADMIN_SCOPE,
+    Shape.UPDATE_MODEL_PRICE: ADMIN_SCOPE,
     Shape.LIST_ALERTS: ADMIN_SCOPE,
     Shape.TEST_ALERT_RECEIVER: ADMIN_SCOPE,
     **{
@@ -127,6 +129,7 @@ SERVICES = {
     "umg.v1.AuditService": {ADMIN_SCOPE},
     "umg.v1.TaskService": {ADMIN_SCOPE},
     "umg.v1.ConfigService": {ADMIN_SCOPE},
+    "umg.v1.ModelPriceService": {ADMIN_SCOPE},
 }
 """Scopes of which a key needs one for the methods of a service."""
 OWN = {
@@ -136,8 +139,13 @@ OWN = {
     *("ListSessions", "EndSession"),
 }
 """Methods that every key may call for itself; lists contain its own objects."""
-OF_OBJECTS = {"GetVideoTask", "ListVideoTasks", "RemixVideoTask", "CheckChannel"}
-"""Methods whose `model` is a condition on tasks of the caller, or optional, and not the model of the call."""
+OF_OBJECTS = {
+    *("GetVideoTask", "ListVideoTasks", "RemixVideoTask", "CheckChannel"),
+    *("ListModelPrices", "UpdateModelPrice"),
+}
+"""Methods whose `model` is a condition on tasks of the caller, an object of administration, or optional, and not the model
+of the call.
+"""
 OWN_SHAPES = {
     *(Shape.GET_REQUEST, Shape.LIST_KEYS, Shape.LIST_USAGE, Shape.LIST_END_USER_USAGE, Shape.LIST_REQUESTS),
     *(Shape.GET_CALLER, Shape.LIST_TASKS, Shape.GET_TASK, Shape.REDELIVER_CALLBACK),

@@ -119,6 +119,8 @@ CASES = [
     Case("ListChannelDetails", lambda *_: pb.ListChannelDetailsRequest(), "++-+--"),
     Case("CheckChannel", lambda *_: pb.CheckChannelRequest(channel="sandbox", model="famO-5"), "+-----"),
     Case("UpdateChannel", lambda *_: pb.UpdateChannelRequest(channel="sandbox", update_mask=FieldMask(paths=["weight"])), "+-----"),
+    Case("ListModelPrices", lambda *_: pb.ListModelPricesRequest(), "+++++-"),
+    Case("UpdateModelPrice", lambda *_: pb.UpdateModelPriceRequest(model="famO-5", prices=[pb.Price(unit=pb.BILLABLE_UNIT_REQUEST)]), "+-----"),
     *(
         Case(f"CreateAccount {kind}", lambda _, name, number=number: pb.CreateAccountRequest(kind=number, settings=pb.AccountSettings(name=name)), "+-----")
         for kind, number in KINDS.items()

@@ -50,6 +50,7 @@ SERVED = {
     *(f"umg.v1.AdminService.List{names}" for names in ("Keys", "Usage", "EndUserUsage", "RequestRecords", "Channels")),
     *("umg.v1.AlertService.ListAlerts", "umg.v1.AlertService.TestAlertReceiver"),
     *(f"umg.v1.ChannelService.{name}" for name in ("ListChannelDetails", "CheckChannel", "UpdateChannel")),
+    *("umg.v1.ModelPriceService.ListModelPrices", "umg.v1.ModelPriceService.UpdateModelPrice"),
     "umg.v1.AdminService.GetUsage",
     "umg.v1.AdminService.GetCallSummary",
     "umg.v1.AdminService.GetRequestRecord",

@@ -117,7 +117,7 @@ ADDED = (
     *("call_duration_minutes", "call_duration_hours", "call_duration_days"),
     *("call_duration_program_days", "call_duration_key_days", "call_failure_hours"),
     *("alerts", "alert_deliveries", "channel_outages", "work_leases"),
-    *("channel_overrides", "channel_checks"),
+    *("channel_overrides", "channel_checks", "model_prices"),
 )
 """Tables that the first version did not have."""
 ADDED_COLUMNS = (

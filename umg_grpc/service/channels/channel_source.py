@@ -7,6 +7,7 @@ from typing import Protocol
 
 from umg_grpc.config import Channel, Config
 from umg_grpc.routing.overridden_channels import Overrides
+from umg_grpc.routing.set_model_prices import SetPrices
 from umg_grpc.service.channels.current_overrides import CurrentOverrides
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.resilience.channel_protection import Resilience
@@ -31,6 +32,8 @@ class ChannelStates:
     model_lists: Sequence[pb.ProviderModelList] = ()
     overrides: Overrides = field(default_factory=dict)
     """Overrides that this process applies, for the time of an outage of the database."""
+    prices: SetPrices = field(default_factory=dict)
+    """Set prices that this process applies."""
 
     def channel(self, name: str) -> Channel | None:
         """Return the channel with a name; None for an unknown one."""
@@ -82,6 +85,7 @@ class RunningChannels:
             return ChannelStates(
                 *(config, self._channels, breakers, failures, learned, lists),
                 overrides=self._overrides.overrides,
+                prices=self._overrides.prices,
             )
 
         return await asyncio.to_thread(read)

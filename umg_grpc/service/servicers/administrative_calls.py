@@ -30,6 +30,7 @@ OBJECT_KINDS = {
     "Channel": "channel",
     "Callback": "task",
     "Session": "session",
+    "ModelPrice": "model",
 }
 """Noun in the name of a method -> kind of the object that its requests name."""
 

@@ -4,6 +4,7 @@ from alembic import context
 
 from umg_grpc.store.audit_table import AuditRow  # noqa: F401  adds the table of the audit log
 from umg_grpc.store.channel_override_tables import ChannelOverrideRow  # noqa: F401  adds the tables of channels
+from umg_grpc.store.model_price_table import ModelPriceRow  # noqa: F401  adds the table of set prices
 from umg_grpc.store.session_table import SessionRow  # noqa: F401  adds the table of sessions
 from umg_grpc.store.table_definitions import Base
 from umg_grpc.store.usage_tables import UsageRow  # noqa: F401  adds the tables of usage to `Base.metadata`
