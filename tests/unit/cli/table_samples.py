@@ -24,6 +24,7 @@ from umg_grpc.cli.end_user_tables import print_end_users
 from umg_grpc.cli.key_tables import print_key, print_keys
 from umg_grpc.cli.live_check import print_results
 from umg_grpc.cli.model_list_command import print_models
+from umg_grpc.cli.model_price_actions import print_model_prices
 from umg_grpc.cli.model_restriction_report import RESTRICTION_COLUMNS
 from umg_grpc.cli.model_route_explanation import print_routes
 from umg_grpc.cli.price_command_actions import print_prices
@@ -117,6 +118,58 @@ def channels() -> pb.ListChannelDetailsResponse:
                 actor_name="ada",
                 update_time=time(timedelta(days=3)),
                 ineffective_reason="the config has no channel of this name",
+            )
+        ],
+    )
+
+
+def model_prices() -> pb.ListModelPricesResponse:
+    tokens = [
+        pb.Price(unit=pb.BILLABLE_UNIT_INPUT_TOKEN, micro_credits_per_million=1_250_000),
+        pb.Price(unit=pb.BILLABLE_UNIT_OUTPUT_TOKEN, micro_credits_per_million=10_000_000),
+    ]
+    operations = [pb.MODEL_OPERATION_GENERATE, pb.MODEL_OPERATION_COUNT_TOKENS]
+    none, public, stored = pb.PRICE_SOURCE_NONE, pb.PRICE_SOURCE_PUBLIC, pb.PRICE_SOURCE_DATABASE
+    override = pb.ModelPriceOverride(
+        model="gpt-5",
+        channel="south",
+        prices=tokens[:1],
+        note="contract of November",
+        actor_name="ada",
+        update_time=time(timedelta(days=2)),
+    )
+    file = pb.ModelChannelPrice(channel="north", source=pb.PRICE_SOURCE_FILE, place="umg.yaml:41", prices=tokens)
+    return pb.ListModelPricesResponse(
+        models=[
+            pb.PricedModel(
+                model=LONG_MODEL,
+                operations=operations,
+                unpriced=True,
+                channels=[pb.ModelChannelPrice(channel="north-europe-west", source=none)],
+                calls=1204,
+                key_count=12,
+                key_ids=KEY_IDS,
+            ),
+            pb.PricedModel(
+                model="gpt-5",
+                operations=operations,
+                prices=tokens,
+                channels=[
+                    pb.ModelChannelPrice(channel="north", source=public, as_of="2026-11-01", prices=tokens),
+                    pb.ModelChannelPrice(channel="south", source=stored, prices=tokens[:1]),
+                ],
+                overrides=[override],
+                calls=81,
+            ),
+            pb.PricedModel(model="pictures", operations=[pb.MODEL_OPERATION_GENERATE_IMAGE], channels=[file]),
+        ],
+        overrides_without_model=[
+            pb.ModelPriceOverride(
+                model="renamed",
+                prices=tokens,
+                actor_name="ada",
+                update_time=time(timedelta(days=3)),
+                ineffective_reason="no channel serves the model",
             )
         ],
     )
@@ -630,6 +683,7 @@ TABLE_SAMPLES = [
     TableSample("alerts", "alerts list", alerts),
     TableSample("channels", "channels list", lambda form: print_channels(channels(), form)),
     TableSample("channel_models", "channels list", lambda form: print_channel_models(channels().channels[0], form)),
+    TableSample("model_prices", "prices models", lambda form: print_model_prices(model_prices(), form)),
     TableSample("channel_check", "channels check", lambda form: print_channel_check(channel_check(), form)),
     TableSample("prices", "prices list", prices),
     TableSample("providers", "providers", providers),

@@ -145,6 +145,7 @@ STARTS = [
         (
             *("channels list", "channels check none", "channels disable none"),
             *("channels enable none", "channels set none --weight 1"),
+            *("prices models", "prices set none input=1", "prices reset none"),
         ),
         SERVING - {"protovalidate", "structlog"} | GRPC,
     ),
