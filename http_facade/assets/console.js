@@ -112,3 +112,4 @@ document.addEventListener("click", (event) => {
   if (/** @type {Element} */ (event.target).closest("[data-opens]")) showKeys();
 });
 if (document.querySelector("[data-live-switch]")) setTimeout(() => import("./live.js"), LIVE_MILLISECONDS);
+if (document.querySelector("[data-views]")) import("./views.js");

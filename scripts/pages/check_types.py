@@ -25,7 +25,7 @@ OPTIONS = {
     "moduleResolution": "bundler",
     "types": [],
 }
-CHECKED_SCRIPTS = ("assets/playground/*.js", *(f"assets/{name}.js" for name in ("charts", "console", "live")))
+CHECKED_SCRIPTS = ("assets/playground/*.js", *(f"assets/{name}.js" for name in ("charts", "console", "live", "views")))
 
 
 def type_errors(assets: Path = ASSETS) -> str:

@@ -165,6 +165,20 @@ async def test_keys_lead_to_pages_and_rows_and_ids_are_copied(site: Site) -> Non
     assert first in await page.evaluate("location.pathname")
 
 
+async def test_a_view_is_saved_under_a_name(site: Site) -> None:
+    await site.person.open("/console/requests?failed=1")
+    await site.person.page.until("!document.querySelector('[data-views]').hidden")
+    await site.person.click("Saved views", leads=False)
+    await site.person.fill("name", "<b>failed</b> calls")
+    await site.person.click("Save this view", leads=False)
+    await site.person.open("/console/usage")
+    await site.person.page.until("document.querySelector('[data-views] a')")
+    await site.person.click("Saved views", leads=False)
+    await site.person.click("<b>failed</b> calls")
+    assert await site.person.page.evaluate("location.search") == "?failed=1"
+    await site.person.page.evaluate("localStorage.clear()")
+
+
 async def test_newer_calls_wait_behind_a_button(site: Site) -> None:
     page = site.person.page
     await site.person.open("/console/requests")
