@@ -14,11 +14,12 @@ import grpc
 from aiohttp import hdrs, web
 
 from http_facade.console.address_filters import OFFERED_SPANS, Filters, read_filters
+from http_facade.console.caller_rights import CallerRights
 from http_facade.console.page_interface import Done, FileContent, Lead, Page, Visit
 from http_facade.console.page_preferences import PAGE_PREFERENCES, keep_preferences, preferences_of
 from http_facade.console.page_rendering import render, word
 from http_facade.console.page_table import CONSOLE_PAGES, WATCH_GROUP, find_page
-from http_facade.console.session_calls import CONSOLE_FACE, CallerRights, SessionCalls, session_methods
+from http_facade.console.session_calls import CONSOLE_FACE, SessionCalls, session_methods
 from http_facade.exchange.browser_forms import explain_on_page, lead_to, read_form
 from http_facade.exchange.browser_sessions import BrowserSession, csrf_token
 from http_facade.exchange.http_exchange import HttpExchange

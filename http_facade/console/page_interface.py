@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from http_facade.console.address_filters import Filters
-from http_facade.console.session_calls import CallerRights, SessionCalls
+from http_facade.console.caller_rights import CallerRights, ServiceCalls
 from umg_grpc.v1 import pb
 
 
@@ -15,7 +15,7 @@ from umg_grpc.v1 import pb
 class Visit:
     """One request of a page by a person."""
 
-    calls: SessionCalls
+    calls: ServiceCalls
     rights: CallerRights
     filters: Filters
     parameters: Mapping[str, str]

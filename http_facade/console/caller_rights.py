@@ -1,0 +1,58 @@
+"""Interface of the services for the console's pages, and the rights of the person of a session."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+
+from google.protobuf.message import Message
+
+from umg_grpc.v1 import pb
+
+ResponseT = TypeVar("ResponseT", bound=Message)
+if TYPE_CHECKING:
+    Permission: TypeAlias = pb.Permission.ValueType
+
+
+class ServiceCalls(Protocol):
+    """Client of the services that accept sessions, for one request of a browser."""
+
+    async def call(self, request: Message, kind: type[ResponseT]) -> ResponseT:
+        """Call the method with this type of request. Raise UmgError."""
+        ...
+
+
+@dataclass(frozen=True)
+class CallerRights:
+    """Person of the session with roles and their permissions, as the service states them."""
+
+    caller: pb.GetCallerResponse
+
+    @property
+    def is_holder(self) -> bool:
+        """Whether the person is the holder of a key without a role, and sees the key alone."""
+        return not self.caller.memberships
+
+    def may(self, permission: "Permission", account_id: str | None = None) -> bool:
+        """Return whether a permission holds for more than the calling key: anywhere for None, else in an account."""
+        return self.extent(permission, account_id) > pb.PERMISSION_EXTENT_CALLING_KEY
+
+    def extent(self, permission: "Permission", account_id: str | None = None) -> "pb.PermissionExtent.ValueType":
+        """Return the greatest extent of a permission: anywhere for None, else in an account or the whole gateway."""
+        name = pb.Permission.Name(permission).removeprefix("PERMISSION_").lower()
+        extents = [
+            each.extent
+            for each in self.caller.permissions
+            if each.permission == name
+            and (account_id is None or not each.account_ids or account_id in each.account_ids)
+        ]
+        return max(extents, default=pb.PERMISSION_EXTENT_UNSPECIFIED)
+
+    def may_change(self, permission: "Permission", key: pb.Key) -> bool:
+        """Return whether a permission holds for a key."""
+        match self.extent(permission, key.settings.project_id):
+            case pb.PERMISSION_EXTENT_ALL | pb.PERMISSION_EXTENT_PART:
+                return True
+            case pb.PERMISSION_EXTENT_OWN if key.settings.user_id == self.caller.user_id:
+                return True
+            case _:  # a key may have the permission for itself alone
+                own = self.extent(permission) >= pb.PERMISSION_EXTENT_CALLING_KEY
+                return own and key.key_id == self.caller.key_id
