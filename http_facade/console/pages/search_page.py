@@ -6,13 +6,16 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from http_facade.console.page_interface import Visit
+from http_facade.console.pages.channel_pages import channel_path
+from http_facade.console.pages.model_pages import model_path
 from http_facade.console.pages.request_pages import call_path
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.printable_text import printable
 from umg_grpc.v1 import pb
 
 MAX_HITS = 20
-REQUEST_PREFIX = "req_"
+REQUEST_PREFIX, TASK_PREFIX = "req_", "task_"
+MAX_LISTED = 1000
 
 
 @dataclass(frozen=True)
@@ -40,11 +43,14 @@ class SearchResult:
 
 
 async def load_search(visit: Visit) -> SearchResult:
-    """Return the objects that the text may mean: a call by its id; keys and accounts by parts of their names."""
+    """Return the objects that the text may mean: a call or a task by its id, others by parts of their names."""
     text = visit.filters.text("text")
     if not text:
         return SearchResult("", [])
-    hits = await _calls(visit, text) or [*await _keys(visit, text), *await _accounts(visit, text)]
+    hits = await _calls(visit, text) or await _tasks(visit, text)
+    if not hits and not text.startswith((REQUEST_PREFIX, TASK_PREFIX)):
+        for find in (_keys, _accounts, _models, _channels, _people):
+            hits += await find(visit, text)
     return SearchResult(text, hits[:MAX_HITS])
 
 
@@ -56,8 +62,6 @@ async def _calls(visit: Visit, text: str) -> list[Hit]:
 
 
 async def _keys(visit: Visit, text: str) -> list[Hit]:
-    if text.startswith(REQUEST_PREFIX):
-        return []
     request = pb.ListKeysRequest(text=text[:200], include_ended=True, page_size=MAX_HITS)
     keys = (await visit.calls.call(request, pb.ListKeysResponse)).keys
     return [
@@ -68,10 +72,50 @@ async def _keys(visit: Visit, text: str) -> list[Hit]:
 async def _accounts(visit: Visit, text: str) -> list[Hit]:
     if not visit.rights.may(pb.PERMISSION_ACCOUNTS_READ):
         return []
-    request = pb.ListAccountsRequest(kind=pb.ACCOUNT_KIND_PROJECT, page_size=1000)
+    request = pb.ListAccountsRequest(kind=pb.ACCOUNT_KIND_PROJECT, page_size=MAX_LISTED)
     accounts = (await visit.calls.call(request, pb.ListAccountsResponse)).accounts
     return [
         Hit("project", printable(each.settings.name), each.account_id, f"/console/projects/{quote(each.account_id)}")
         for each in accounts
         if text.lower() in each.settings.name.lower() or each.account_id == text
+    ]
+
+
+async def _tasks(visit: Visit, text: str) -> list[Hit]:
+    if text.startswith(TASK_PREFIX) and visit.rights.may(pb.PERMISSION_TASKS_READ):
+        with suppress(UmgError):
+            task = (await visit.calls.call(pb.GetTaskRequest(task_id=text), pb.GetTaskResponse)).task
+            return [Hit("task", task.task_id, printable(task.model), f"/console/tasks/{quote(task.task_id, safe='')}")]
+    return []
+
+
+async def _models(visit: Visit, text: str) -> list[Hit]:
+    if not visit.rights.may(pb.PERMISSION_PRICES_READ):
+        return []
+    request = pb.ListModelPricesRequest(text=text[:300], page_size=MAX_HITS)
+    models = (await visit.calls.call(request, pb.ListModelPricesResponse)).models
+    return [
+        Hit("model", printable(each.model), printable(", ".join(each.aliases)), model_path(each.model))
+        for each in models
+        if any(text.lower() in name.lower() for name in (each.model, *each.aliases))
+    ]
+
+
+async def _channels(visit: Visit, text: str) -> list[Hit]:
+    if visit.rights.extent(pb.PERMISSION_CHANNELS_READ) != pb.PERMISSION_EXTENT_ALL:
+        return []
+    health = (await visit.calls.call(pb.ListChannelsRequest(), pb.ListChannelsResponse)).channels
+    names = dict.fromkeys(each.channel for each in health if text.lower() in each.channel.lower())
+    return [Hit("channel", printable(name), "", channel_path(name)) for name in names]
+
+
+async def _people(visit: Visit, text: str) -> list[Hit]:
+    if not visit.rights.may(pb.PERMISSION_USERS_READ):
+        return []
+    request = pb.ListUsersRequest(include_disabled=True, page_size=MAX_LISTED)
+    users = (await visit.calls.call(request, pb.ListUsersResponse)).users
+    return [
+        Hit("person", printable(each.settings.name), each.user_id, f"/console/people/{quote(each.user_id, safe='')}")
+        for each in users
+        if each.user_id == text or text.lower() in f"{each.settings.name} {each.settings.email}".lower()
     ]
