@@ -12,6 +12,7 @@ from http_facade.console.pages import (
     config_page,
     key_pages,
     me_page,
+    model_pages,
     overview_page,
     people_pages,
     project_pages,
@@ -133,6 +134,14 @@ CONSOLE_PAGES = (
             "enable": channel_pages.enable_channel,
             "weight": channel_pages.set_weight,
         },
+    ),
+    Page("models", "models", model_pages.load_models, pb.PERMISSION_PRICES_READ, SERVE_GROUP, letter="m"),
+    Page(
+        "model",
+        "models/{model:.+}",
+        model_pages.load_model,
+        pb.PERMISSION_PRICES_READ,
+        acts={"set": model_pages.set_price, "reset": model_pages.reset_price},
     ),
     Page("tasks", "tasks", task_pages.load_tasks, pb.PERMISSION_TASKS_READ, SERVE_GROUP, letter="t"),
     Page(

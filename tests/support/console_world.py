@@ -41,10 +41,10 @@ class World:
 
 
 @asynccontextmanager
-async def console_world(folder: Path) -> AsyncIterator[World]:
+async def console_world(folder: Path, config: str = CONSOLE_CONFIG) -> AsyncIterator[World]:
     """Run a gateway with the projects `mine` and `other`, and sign its owner in."""
     async with AsyncExitStack() as stack:
-        gateway = await stack.enter_async_context(running(CONSOLE_CONFIG, folder))
+        gateway = await stack.enter_async_context(running(config, folder))
         accounts = Accounts(gateway.service.store)
         projects = {
             name: (await accounts.create(PROJECT_KIND, {"name": name})).account_id for name in ("mine", "other")

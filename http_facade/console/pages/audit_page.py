@@ -16,6 +16,7 @@ PAGE_SIZE = 50
 OBJECT_PAGES = {
     "key": "keys",
     "channel": "channels",
+    "model": "models",
     "organization": "projects",
     "project": "projects",
     "user": "people",
@@ -80,9 +81,10 @@ async def load_audit(visit: Visit) -> AuditTable:
     )
 
 
-def history_path(object_id: str) -> str:
-    """Return the path of the acts on an object."""
-    return f"/console/audit?since=90d&object={quote(object_id, safe='')}"
+def history_path(object_id: str, kind: str = "") -> str:
+    """Return the path of the acts on an object. `kind`: of an object whose id is a name."""
+    of_kind = f"&kind={kind}" if kind else ""
+    return f"/console/audit?since=90d&object={quote(object_id, safe='')}{of_kind}"
 
 
 def _row(event: pb.AuditEvent) -> AuditLine:

@@ -18,6 +18,7 @@ from http_facade.console.call_charts import (
 from http_facade.console.call_outcomes import Mark
 from http_facade.console.figure_texts import UNKNOWN_TEXT, count_text, milliseconds_text
 from http_facade.console.page_interface import Done, Form, Shown, Visit
+from http_facade.console.pages.audit_page import history_path
 from http_facade.console.summary_figures import call_summary
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.printable_text import printable
@@ -93,6 +94,7 @@ class ChannelView:
     is_disabled: bool
     may_check: bool
     may_change: bool
+    history: str
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,7 @@ async def load_channel(visit: Visit) -> ChannelView:
         is_disabled=details.settings.disabled,
         may_check=visit.rights.may(pb.PERMISSION_CHANNELS_CHECK),
         may_change=visit.rights.may(pb.PERMISSION_CHANNELS_WRITE),
+        history=history_path(details.channel, "channel") if visit.rights.may(pb.PERMISSION_AUDIT_READ) else "",
     )
 
 

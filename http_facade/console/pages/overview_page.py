@@ -59,6 +59,8 @@ class Overview:
     shows_channels: bool
     open_alerts: int
     shows_alerts: bool
+    unpriced: int
+    """Number of models without a price that were called in the last 24 hours."""
 
 
 async def load_overview(visit: Visit) -> Overview | LeadElsewhere:
@@ -95,7 +97,15 @@ async def load_overview(visit: Visit) -> Overview | LeadElsewhere:
         shows_channels=shows_channels,
         open_alerts=len((await visit.calls.call(alerts, pb.ListAlertsResponse)).alerts) if shows_alerts else 0,
         shows_alerts=shows_alerts,
+        unpriced=await _called_unpriced(visit),
     )
+
+
+async def _called_unpriced(visit: Visit) -> int:
+    if visit.rights.extent(pb.PERMISSION_PRICES_READ) < pb.PERMISSION_EXTENT_PART:
+        return 0
+    request = pb.ListModelPricesRequest(unpriced_only=True, page_size=1)
+    return (await visit.calls.call(request, pb.ListModelPricesResponse)).called_unpriced_models
 
 
 def _failure(visit: Visit, name: str, count: pb.FailureCount, *, sees_calls: bool) -> FailureRow:

@@ -107,6 +107,7 @@ async def holder(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Hol
                 "task": task.task_id,
                 "session": theirs.session_id,
                 "channel": "sandbox",
+                "model": "famG-2.5-flash",
                 "receiver": "ops",
             },
         )
