@@ -41,6 +41,7 @@ STREAM, JSON_STREAM = "application/connect+proto", "application/connect+json"
 """Media types of streams. schemathesis takes the second for JSON, and so has no envelopes in it."""
 ENVELOPE = struct.Struct(">BI")
 SECONDS = 30
+MODES = (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
 ANSWERS = re.compile(r"(?:admin|text|media|retrieval)\..*|\w+\.(?:Created|Task|Page|Models?)|umg\.v1\.\w+(?<!Request)")
 """Components of answers, which have models of any calls."""
 
@@ -82,18 +83,20 @@ def _named(models: Mapping[str, str], name: str) -> list[str]:
     return found or list(models.values())
 
 
-def fuzz(document: Document, url: str, headers: Mapping[str, str], examples: int, start: int) -> Iterator[Finding]:
+def fuzz(
+    document: Document, url: str, headers: Mapping[str, str], examples: int, start: int, *, in_turn: bool = False
+) -> Iterator[Finding]:
     """Call every operation with `examples` valid and as many invalid requests, and yield the failed checks. `start`:
-    seed of the requests.
+    seed of the requests; `in_turn`: call each second operation with valid requests alone, the others with invalid ones.
     """
     schemathesis.serializer(STREAM)(_envelope)
     schemathesis.deserializer(STREAM)(_messages)
     with requests.Session() as session, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         session.headers.update(headers)
-        for found in schemathesis.openapi.from_dict(document).get_all_operations():
+        for place, found in enumerate(schemathesis.openapi.from_dict(document).get_all_operations()):
             operation = found.ok()
-            for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
+            for mode in MODES[place % 2 :: 2] if in_turn else MODES:
                 yield from _fuzz(operation, mode, url, session, examples, start)
 
 
