@@ -21,17 +21,17 @@ def seeds_until(seconds: float, first: int) -> Iterator[int]:
         number += 1
 
 
-def fuzz(target: Target, seeds: Iterable[int]) -> str:
+def fuzz(target: Target, seeds: Iterable[int], examples: int = EXAMPLES) -> str:
     """Return the description of the first fault that is found; "" for none."""
-    return next((fault for number in seeds if (fault := _first_fault(target, number))), "")
+    return next((fault for number in seeds if (fault := _first_fault(target, number, examples))), "")
 
 
-def _first_fault(target: Target, number: int) -> str:
+def _first_fault(target: Target, number: int, examples: int) -> str:
     failed = b""
 
     @seed(number)
     @settings(
-        max_examples=EXAMPLES,
+        max_examples=examples,
         deadline=None,
         database=None,
         derandomize=False,

@@ -7,8 +7,8 @@ import pytest
 from tests.proofs.fuzz.run import fuzz
 from tests.proofs.fuzz.targets import TARGETS
 
-SEEDS = range(1)
-"""Seeds of the bodies, the same in each run: more would take time and, once passed, find nothing new."""
+SEEDS, EXAMPLES = range(1), 100
+"""Seeds and number of the bodies, the same in each run: more would take time and, once passed, find nothing new."""
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -22,4 +22,4 @@ def test_known_bodies_show_no_fault(name: str) -> None:
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_no_fault_is_found_in_a_short_while(name: str) -> None:
-    assert not fuzz(TARGETS[name], SEEDS)
+    assert not fuzz(TARGETS[name], SEEDS, EXAMPLES)
