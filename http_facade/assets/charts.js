@@ -10,6 +10,7 @@
 /** Forms of charts of which a column of the chart is a sum of the table's columns. */
 const STACKED = new Set(["stack"]);
 const PLOT_HEIGHT = 180;
+const POINT_PIXELS = 6;
 const HATCH_PIXELS = 6;
 const FREE_PIXELS = 6;
 const LABEL_PIXELS = 20;
@@ -42,6 +43,24 @@ function made(name, kind = "", text = "") {
   element.className = kind;
   element.textContent = text;
   return element;
+}
+
+/**
+ * Return whether a value has another one before or after it.
+ * @param {(number | null)[]} values
+ * @param {number} row
+ */
+function isNear(values, row) {
+  return (values[row - 1] ?? null) !== null || (values[row + 1] ?? null) !== null;
+}
+
+/**
+ * Return the powers of ten of an axis.
+ * @param {Plot} _plot
+ * @param {(number | null)[]} splits
+ */
+function decades(_plot, splits) {
+  return splits.map((value) => (value !== null && Number.isInteger(Math.log10(value)) ? value : null));
 }
 
 /** Group of charts with their table. */
@@ -169,7 +188,7 @@ class DrawnChart {
       scales: { x: { range: [first, this.table.end] }, y: this.scale() },
       axes: [
         { ...axis, size: 28, grid: { show: false }, values: (_plot, splits, _axis, _space, step) => splits.map((time) => timeLabel(time, step)) },
-        { ...axis, size: AXIS_PIXELS, values: (_plot, splits) => splits.map((value) => (value === null ? "" : compact.format(Math.abs(value)))) },
+        { ...axis, ...(this.form === "log" && { filter: decades, grid: { ...axis.grid, filter: decades }, ticks: { filter: decades } }), size: AXIS_PIXELS, values: (_plot, splits) => splits.map((value) => (value === null ? "" : compact.format(Math.abs(value)))) },
       ],
       series: [{}, ...this.columns.map((column, place) => this.series(column, place))],
       hooks: { setCursor: [(plot) => this.show(plot.cursor.idxs?.[1] ?? plot.cursor.idx ?? -1)] },
@@ -192,7 +211,9 @@ class DrawnChart {
     const stroke = this.colours?.[place] ?? "";
     if (this.form === "columns" || STACKED.has(this.form)) return this.bars(column, place, stroke);
     const fill = column.ink === "left" ? hatched(stroke, 0.4) : undefined;
-    return { stroke, ...(LINES[column.ink] ?? USUAL_LINE), points: { show: this.table.buckets.length < 2 }, ...(fill && { fill }) };
+    const alone = column.values.flatMap((value, row) => (value !== null && !isNear(column.values, row) ? [row] : []));
+    const points = { size: POINT_PIXELS, fill: stroke, filter: () => alone }; // of values that no line leads to
+    return { stroke, ...(LINES[column.ink] ?? USUAL_LINE), points, ...(fill && { fill }) };
   }
 
   /**

@@ -63,6 +63,9 @@
     open.push(text);
   }
 
+  for (const node of document.querySelectorAll("[hidden]")) {
+    if (node.checkVisibility({ checkVisibilityCSS: true })) faults.push(`hidden, and shown nevertheless: ${name(node)}`);
+  }
   for (const heading of document.querySelectorAll("h1, h2, h3, h4, h5, h6")) {
     if (heading.checkVisibility() && heading.scrollWidth > heading.clientWidth + 1 && style(heading).display !== "inline") {
       faults.push(`cut heading: ${name(heading)}`);
