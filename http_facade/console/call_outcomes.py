@@ -5,30 +5,13 @@ from typing import NamedTuple
 from google.protobuf.duration_pb2 import Duration
 
 from http_facade.console.figure_texts import UNKNOWN_TEXT, milliseconds_text
+from umg_grpc.base.token_units import INPUT_UNITS, OUTPUT_UNITS
 from umg_grpc.v1 import pb
 from umg_grpc.wire.protobuf_json import enum_names
 
 REASON_NAMES = enum_names(pb.ErrorReason.DESCRIPTOR)
 OPERATION_NAMES = enum_names(pb.ModelOperation.DESCRIPTOR)
 OK_STATUS = "OK"
-INPUT_UNITS = frozenset(
-    {
-        pb.BILLABLE_UNIT_INPUT_TOKEN,
-        pb.BILLABLE_UNIT_CACHE_READ_TOKEN,
-        pb.BILLABLE_UNIT_CACHE_WRITE_TOKEN,
-        pb.BILLABLE_UNIT_LONG_CACHE_WRITE_TOKEN,
-        pb.BILLABLE_UNIT_AUDIO_INPUT_TOKEN,
-        pb.BILLABLE_UNIT_IMAGE_INPUT_TOKEN,
-    }
-)
-OUTPUT_UNITS = frozenset(
-    {
-        pb.BILLABLE_UNIT_OUTPUT_TOKEN,
-        pb.BILLABLE_UNIT_REASONING_TOKEN,
-        pb.BILLABLE_UNIT_AUDIO_OUTPUT_TOKEN,
-        pb.BILLABLE_UNIT_IMAGE_OUTPUT_TOKEN,
-    }
-)
 
 
 class Mark(NamedTuple):

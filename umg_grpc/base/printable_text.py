@@ -2,6 +2,9 @@
 
 import json
 
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+"""First characters by which spreadsheets recognize a formula (OWASP, "CSV Injection")."""
+
 
 def printable(text: str) -> str:
     r"""Return the text with escapes as in JSON (`\u202e`) in place of control characters and line ends. Characters that
@@ -18,6 +21,13 @@ def printable_lines(text: str) -> str:
 def printable_json(text: str) -> str:
     """Return a JSON text with these escapes as JSON has them: two for a character beyond 16 bits."""
     return "".join(each if each.isprintable() or each == "\n" else _json_escaped(each) for each in text)
+
+
+def spreadsheet_text(text: str) -> str:
+    """Return a text for a cell of CSV: one that a spreadsheet would run as a formula begins with an apostrophe, since
+    callers and providers choose some of the texts.
+    """
+    return f"'{text}" if len(text) > 1 and text.startswith(FORMULA_STARTS) else text
 
 
 def _json_escaped(character: str) -> str:

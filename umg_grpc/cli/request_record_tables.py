@@ -9,19 +9,14 @@ from typer import BadParameter
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.micro_credits import credits_text
+from umg_grpc.base.token_units import INPUT_COLUMNS, OUTPUT_COLUMNS
 from umg_grpc.cli.admin_client import AdminClient, CommandError
 from umg_grpc.cli.admin_connection import opened
 from umg_grpc.cli.common_flags import AdminTarget, names
 from umg_grpc.cli.key_command_actions import all_keys
 from umg_grpc.cli.text_tables import Column, Fit, Form, print_fields, print_objects, print_table
 from umg_grpc.cli.time_texts import time_text
-from umg_grpc.cli.usage_command_actions import (
-    INPUT_COLUMNS,
-    OPERATION_NAMES,
-    OUTPUT_COLUMNS,
-    Calls,
-    counts_of,
-)
+from umg_grpc.cli.usage_command_actions import OPERATION_NAMES, Calls, counts_of
 from umg_grpc.knowledge.price_texts import price_text
 from umg_grpc.service.servicers.timestamps import timestamp
 from umg_grpc.v1 import pb

@@ -10,15 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from umg_grpc.base.printable_text import printable, printable_lines
+from umg_grpc.base.printable_text import printable, printable_lines, spreadsheet_text
 
 BAR_WIDTH = 24
 BAR_EIGHTHS = " ▏▎▍▌▋▊▉"
 COLUMN_GAP = "  "
 MIN_CUT_WIDTH = 12
 """Least width of a column whose cells may be cut."""
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
-"""First characters by which spreadsheets recognize a formula (OWASP, "CSV Injection")."""
 
 
 class Fit(StrEnum):
@@ -119,14 +117,12 @@ def _terminal_width(form: Form) -> int:
 
 
 def print_objects(records: Iterable[Mapping[str, object]], names: Sequence[str], form: Form) -> None:
-    """Print records as a JSON array, as JSON lines, or as CSV with a header of the names. In CSV, a text that a
-    spreadsheet would run as a formula begins with an apostrophe: callers and providers choose some of the texts.
-    """
+    """Print records as a JSON array, as JSON lines, or as CSV with a header of the names."""
     match form:
         case Form.CSV:
             writer = csv.writer(sys.stdout, lineterminator="\n")
             writer.writerow(names)
-            writer.writerows([_harmless(record[name]) for name in names] for record in records)
+            writer.writerows([_cell(record[name]) for name in names] for record in records)
         case Form.JSON:
             texts = (json.dumps(record, ensure_ascii=False) for record in records)
             sys.stdout.write("[" + ",".join(f"\n{text}" for text in texts) + "\n]\n")
@@ -135,9 +131,8 @@ def print_objects(records: Iterable[Mapping[str, object]], names: Sequence[str],
                 print(json.dumps(record, ensure_ascii=False))
 
 
-def _harmless(value: object) -> object:
-    is_formula = isinstance(value, str) and len(value) > 1 and value.startswith(FORMULA_STARTS)
-    return f"'{value}" if is_formula else value
+def _cell(value: object) -> object:
+    return spreadsheet_text(value) if isinstance(value, str) else value
 
 
 def terminal_lines(columns: Sequence[Column], cells: Sequence[Sequence[str]], width: int) -> Iterator[str]:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 
 from umg_grpc.base.micro_credits import credits_text
+from umg_grpc.base.token_units import INPUT_COLUMNS, OUTPUT_COLUMNS
 from umg_grpc.cli.admin_client import AdminClient
 from umg_grpc.cli.admin_connection import opened
 from umg_grpc.cli.common_flags import AdminTarget
@@ -39,11 +40,6 @@ UNIT_NAMES: Mapping[int, str] = MappingProxyType(
     }
 )
 """Names of the counts of units, for example `input_tokens`."""
-INPUT_COLUMNS = (
-    *("input_tokens", "cache_read_tokens", "cache_write_tokens", "long_cache_write_tokens"),
-    *("audio_input_tokens", "image_input_tokens"),
-)
-OUTPUT_COLUMNS = ("output_tokens", "reasoning_tokens", "audio_output_tokens", "image_output_tokens")
 SUM_COLUMNS = (
     Column("requests", is_number=True),
     Column("failed", 3, is_number=True),

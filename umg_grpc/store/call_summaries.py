@@ -27,6 +27,7 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from umg_grpc.base.time_units import micros_of
+from umg_grpc.base.token_units import INPUT_COLUMNS, OUTPUT_COLUMNS
 from umg_grpc.store.call_count_tables import DURATION_TABLES, FAILED_CALL, FAILURE_HOURS, FIRST_BYTE, WHOLE_CALL
 from umg_grpc.store.database import Store, repeated
 from umg_grpc.store.duration_steps import step_sql
@@ -46,11 +47,6 @@ from umg_grpc.store.usage_sum_queries import tables_of_records
 from umg_grpc.store.usage_tables import HOUR_BUCKET, MONTH_BUCKET, NAME_TYPE, TOTAL_TABLES, Totals
 
 MAX_GROUPS = 8
-INPUT_COLUMNS = (
-    *("input_tokens", "cache_read_tokens", "cache_write_tokens", "long_cache_write_tokens"),
-    *("audio_input_tokens", "image_input_tokens"),
-)
-OUTPUT_COLUMNS = ("output_tokens", "reasoning_tokens", "audio_output_tokens", "image_output_tokens")
 _TOKEN_COLUMNS = (*INPUT_COLUMNS, *OUTPUT_COLUMNS)
 _CURRENT, _PREVIOUS = 0, 1
 MERGED_ROWS = 2000
