@@ -128,11 +128,14 @@ class Accounts:
         *,
         kind: str = "",
         organization_id: str = "",
+        account_ids: Collection[str] = (),
+        text: str = "",
         include_closed: bool = False,
         among: Collection[str] | None = None,
     ) -> tuple[list[Account], str]:
         """Return up to `size` accounts, organisations before projects, each by name, and the id after which the next
-        page begins ("" if there is none). `among`: ids of the accounts that are listed; None for all. Raise
+        page begins ("" if there is none). `account_ids`: of the accounts that are listed; empty for all. `text`: part
+        of the name, or beginning of the id. `among`: ids of the accounts that exist for the caller; None for all. Raise
         UmgError(INVALID_FIELD) for an unknown `after`.
         """
         row = AccountRow
@@ -141,6 +144,11 @@ class Accounts:
             query = query.where(row.kind == kind)
         if organization_id:
             query = query.where(row.organization_id == organization_id)
+        if account_ids:
+            query = query.where(row.account_id.in_(account_ids))
+        if text:
+            is_named = row.name.icontains(text, autoescape=True)
+            query = query.where(or_(is_named, row.account_id.startswith(text, autoescape=True)))
         if not include_closed:
             query = query.where(row.close_time.is_(None))
         if among is not None:

@@ -13,7 +13,7 @@ from http_facade.console.budget_charts import budget_chart
 from http_facade.console.budget_meters import BudgetMeter, key_meters
 from http_facade.console.call_charts import ChartTable, calls_chart, summary_charts
 from http_facade.console.call_outcomes import Mark
-from http_facade.console.object_names import account_names
+from http_facade.console.object_names import OfferedAccounts, account_names, offered_accounts
 from http_facade.console.page_interface import Done, Form, Shown, Visit
 from http_facade.console.pages.audit_page import history_path
 from http_facade.console.pages.request_pages import CallRow, call_row
@@ -80,7 +80,7 @@ class KeyView:
 class NewKey:
     """Content of the form of a new key."""
 
-    projects: Mapping[str, str]
+    projects: OfferedAccounts
     periods: Sequence[str]
 
 
@@ -107,7 +107,7 @@ async def load_keys(visit: Visit) -> KeyList:
         text=filters.text("text"),
     )
     response = await visit.calls.call(request, pb.ListKeysResponse)
-    names = await account_names(visit.calls, visit.rights)
+    names = await account_names(visit.calls, visit.rights, (key.settings.project_id for key in response.keys))
     return KeyList(
         rows=[key_row(key, names, visit.now) for key in response.keys],
         text=filters.text("text"),
@@ -120,7 +120,7 @@ async def load_keys(visit: Visit) -> KeyList:
 async def load_key(visit: Visit) -> KeyView:
     """Return one key with its usage and its failed calls. Raise UmgError(OBJECT_NOT_FOUND)."""
     key = await _find(visit)
-    names = await _project_name(visit, key.settings.project_id)
+    names = await account_names(visit.calls, visit.rights, [key.settings.project_id])
     summary = await call_summary(visit, key_ids=[key.key_id])
     sees_calls = visit.rights.may(pb.PERMISSION_RECORDS_READ)
     calls_path = f"/console/requests{visit.filters.changed(key=key.key_id)}" if sees_calls else ""
@@ -145,13 +145,8 @@ async def load_key(visit: Visit) -> KeyView:
 
 async def load_new_key(visit: Visit) -> NewKey:
     """Return the choices of the form of a new key."""
-    projects = dict[str, str]()
-    if visit.rights.may(pb.PERMISSION_ACCOUNTS_READ):
-        request = pb.ListAccountsRequest(kind=pb.ACCOUNT_KIND_PROJECT, page_size=1000)
-        for account in (await visit.calls.call(request, pb.ListAccountsResponse)).accounts:
-            if visit.rights.may(pb.PERMISSION_KEYS_WRITE, account.account_id):
-                projects[account.account_id] = account.settings.name
-    return NewKey(projects, BUDGET_PERIODS)
+    offered = await offered_accounts(visit.calls, visit.rights, pb.PERMISSION_KEYS_WRITE, pb.ACCOUNT_KIND_PROJECT)
+    return NewKey(offered, BUDGET_PERIODS)
 
 
 async def create_key(visit: Visit, form: Form) -> Shown:
@@ -222,15 +217,6 @@ def _settings(form: Form) -> dict[str, object]:
 async def _find(visit: Visit) -> pb.Key:
     request = pb.GetKeyRequest(key_id=visit.parameters["key_id"])
     return (await visit.calls.call(request, pb.GetKeyResponse)).key
-
-
-async def _project_name(visit: Visit, project_id: str) -> dict[str, str]:
-    """Return the name of a project by its id; nothing for none, and for one that the person may not see."""
-    if not project_id or not visit.rights.may(pb.PERMISSION_ACCOUNTS_READ, project_id):
-        return {}
-    request = pb.GetAccountRequest(account_id=project_id)
-    account = (await visit.calls.call(request, pb.GetAccountResponse)).account
-    return {project_id: account.settings.name}
 
 
 async def failed_calls(visit: Visit, key: pb.Key) -> list[CallRow]:

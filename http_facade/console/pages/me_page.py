@@ -91,13 +91,15 @@ async def load_me(visit: Visit) -> MyPage:
     caller, sessions = visit.rights.caller, await session_rows(visit)
     if visit.rights.is_holder:
         return MyPage(printable(caller.name), await _own_key(visit), [], [], sessions)
-    names = await account_names(visit.calls, visit.rights)
+    keys = await _keys(visit)
+    shown = [*(each.account_id for each in caller.memberships), *(key.settings.project_id for key in keys)]
+    names = await account_names(visit.calls, visit.rights, shown)
     roles = [
         OwnRole(ROLE_NAMES[each.role], each.account_id, printable(names.get(each.account_id, each.account_id)))
         for each in caller.memberships
     ]
-    keys = [key_row(key, names, visit.now) for key in await _keys(visit)]
-    return MyPage(printable(caller.name), None, roles, keys, sessions)
+    rows = [key_row(key, names, visit.now) for key in keys]
+    return MyPage(printable(caller.name), None, roles, rows, sessions)
 
 
 async def rotate_own(visit: Visit, form: Form) -> Shown:

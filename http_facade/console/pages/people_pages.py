@@ -9,6 +9,7 @@ import msgspec
 from http_facade.console import form_values
 from http_facade.console.address_filters import ListPages
 from http_facade.console.call_outcomes import Mark
+from http_facade.console.object_names import OfferedAccounts, accounts_of, offered_accounts
 from http_facade.console.page_interface import Done, Form, Shown, Visit
 from http_facade.console.pages.audit_page import history_path
 from http_facade.console.pages.key_pages import KeyRow, key_row, new_secret
@@ -18,7 +19,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire import account_api_json as bodies
 from umg_grpc.wire.protobuf_json import enum_names
 
-PAGE_SIZE, MAX_KEYS, MAX_ACCOUNTS = 100, 50, 1000
+PAGE_SIZE, MAX_KEYS = 100, 50
 ROLE_NAMES = enum_names(pb.UserRole.DESCRIPTOR)
 KIND_NAMES = enum_names(pb.UserKind.DESCRIPTOR)
 ALL_ROLES = [name for value, name in ROLE_NAMES.items() if value]
@@ -74,8 +75,8 @@ class PersonView:
     history: str
     """Page of the acts on it; "" if the person may not see it."""
     grantable: Sequence[str]
-    accounts: Mapping[str, str]
-    """Accounts in which the person of the session gives roles: id -> name."""
+    accounts: OfferedAccounts
+    """Accounts in which the person of the session gives roles."""
     may_change: bool
     may_create_key: bool
 
@@ -86,13 +87,14 @@ class NewPerson:
 
     kinds: Sequence[str]
     roles: Sequence[str]
-    accounts: Mapping[str, str]
+    accounts: OfferedAccounts
 
 
 class Granting:
     """Accounts and roles that the person of a session may give, by the rule that only owners make owners."""
 
     def __init__(self, visit: Visit, accounts: Mapping[str, pb.Account]) -> None:
+        """Describe the rights of the person. `accounts`: those of the roles that are shown, by their ids."""
         self._rights, self._accounts = visit.rights, accounts
         memberships = visit.rights.caller.memberships
         self._owned = {each.account_id for each in memberships if each.role == pb.USER_ROLE_OWNER}
@@ -102,17 +104,11 @@ class Granting:
         account = self._accounts.get(account_id)
         return printable(account.settings.name) if account else account_id
 
-    def accounts(self) -> dict[str, str]:
-        """Return the accounts in which roles may be given, the whole gateway with the name ""."""
-        among = (WHOLE_GATEWAY, *self._accounts)
-        return {account_id: self.name(account_id) for account_id in among if self._rights.may(WRITE_USERS, account_id)}
-
     def roles(self) -> list[str]:
         """Return the roles that may be given in some account; the first is the least."""
-        if not (accounts := self.accounts()):
+        if not self._rights.may(WRITE_USERS):
             return []
-        makes_owners = any(self.may(OWNER_ROLE, account_id) for account_id in accounts)
-        return [role for role in reversed(ALL_ROLES) if role != OWNER_ROLE or makes_owners]
+        return [role for role in reversed(ALL_ROLES) if role != OWNER_ROLE or self._owned]
 
     def may(self, role: str, account_id: str) -> bool:
         """Return whether a role in an account may be given and taken."""
@@ -128,7 +124,7 @@ class Granting:
 
 async def load_people(visit: Visit) -> PeopleList:
     """Return a page of people and service accounts by name."""
-    filters, granting = visit.filters, await _granting(visit)
+    filters = visit.filters
     include_disabled = bool(filters.text("disabled"))
     request = pb.ListUsersRequest(
         account_id=filters.text("project"),
@@ -137,18 +133,20 @@ async def load_people(visit: Visit) -> PeopleList:
         page_token=filters.page_token,
     )
     response = await visit.calls.call(request, pb.ListUsersResponse)
+    granting = await _granting(visit, *response.users)
     return PeopleList(
         rows=[_row(user, granting) for user in response.users],
         roles=ALL_ROLES,
         include_disabled=include_disabled,
         pages=filters.pages(response.next_page_token),
-        may_add=bool(granting.accounts()),
+        may_add=visit.rights.may(WRITE_USERS),
     )
 
 
 async def load_person(visit: Visit) -> PersonView:
     """Return a person or a service account. Raise UmgError(OBJECT_NOT_FOUND)."""
-    granting, user = await _granting(visit), await _find(visit)
+    user = await _find(visit)
+    granting = await _granting(visit, user)
     row = _row(user, granting)
     given = [*row.roles, *(granting.row(each) for each in user.issuer_memberships)]
     may_change = all(each.may_take for each in given) and visit.rights.may(
@@ -162,7 +160,7 @@ async def load_person(visit: Visit) -> PersonView:
         keys=[key_row(key, {}, visit.now) for key in keys],
         history=history_path(user.user_id) if visit.rights.may(pb.PERMISSION_AUDIT_READ) else "",
         grantable=granting.roles(),
-        accounts=granting.accounts(),
+        accounts=await offered_accounts(visit.calls, visit.rights, WRITE_USERS),
         may_change=may_change,
         may_create_key=may_change and row.kind == SERVICE_KIND and visit.rights.may(pb.PERMISSION_KEYS_WRITE),
     )
@@ -171,7 +169,8 @@ async def load_person(visit: Visit) -> PersonView:
 async def load_new_person(visit: Visit) -> NewPerson:
     """Return the choices of the form of a new person or service account."""
     granting = await _granting(visit)
-    return NewPerson((PERSON_KIND, SERVICE_KIND), granting.roles(), granting.accounts())
+    accounts = await offered_accounts(visit.calls, visit.rights, WRITE_USERS)
+    return NewPerson((PERSON_KIND, SERVICE_KIND), granting.roles(), accounts)
 
 
 async def create_person(visit: Visit, form: Form) -> Done:
@@ -189,6 +188,9 @@ async def create_person(visit: Visit, form: Form) -> Done:
 async def give_role(visit: Visit, form: Form) -> Done:
     """Give a role in an account, in place of the one there."""
     user, given = await _find(visit), _membership(form)
+    if account := given["account_id"]:  # it may be a name
+        found = await visit.calls.call(pb.GetAccountRequest(account_id=account), pb.GetAccountResponse)
+        given["account_id"] = found.account.account_id
     await _set_roles(visit, user, given["account_id"], given)
     return Done(_path(user), "roles_changed")
 
@@ -246,13 +248,9 @@ def _row(user: pb.User, granting: Granting) -> PersonRow:
     )
 
 
-async def _granting(visit: Visit) -> Granting:
-    accounts = dict[str, pb.Account]()
-    for kind in (pb.ACCOUNT_KIND_ORGANIZATION, pb.ACCOUNT_KIND_PROJECT):
-        request = pb.ListAccountsRequest(kind=kind, page_size=MAX_ACCOUNTS)
-        found = (await visit.calls.call(request, pb.ListAccountsResponse)).accounts
-        accounts |= {account.account_id: account for account in found}
-    return Granting(visit, accounts)
+async def _granting(visit: Visit, *users: pb.User) -> Granting:
+    shown = (each for user in users for each in (*user.settings.memberships, *user.issuer_memberships))
+    return Granting(visit, await accounts_of(visit.calls, visit.rights, (each.account_id for each in shown)))
 
 
 async def _find(visit: Visit) -> pb.User:

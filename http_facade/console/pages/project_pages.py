@@ -14,6 +14,7 @@ from http_facade.console.budget_charts import budget_chart
 from http_facade.console.budget_meters import PERIOD_NAMES, BudgetMeter, balance_meters
 from http_facade.console.call_charts import ChartTable
 from http_facade.console.call_outcomes import Mark
+from http_facade.console.object_names import accounts, accounts_of
 from http_facade.console.page_interface import Done, Form, Visit
 from http_facade.console.pages.audit_page import history_path
 from http_facade.console.pages.key_pages import BUDGET_PERIODS, OPERATION_NAMES, KeyRow, key_row
@@ -23,7 +24,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire import account_api_json as bodies
 from umg_grpc.wire.protobuf_json import enum_names
 
-MAX_ACCOUNTS, MAX_KEYS, MAX_MODELS = 1000, 50, 50
+PAGE_SIZE, MAX_KEYS, MAX_MODELS = 100, 50, 50
 KIND_NAMES = enum_names(pb.AccountKind.DESCRIPTOR)
 PROJECT_VALUE, ORGANIZATION_VALUE = pb.ACCOUNT_KIND_PROJECT, pb.ACCOUNT_KIND_ORGANIZATION
 WRITE_ACCOUNTS = pb.PERMISSION_ACCOUNTS_WRITE
@@ -92,9 +93,9 @@ async def load_projects(visit: Visit) -> AccountTree:
     """Return organisations with the projects of a page below them, and projects without one at the end."""
     filters = visit.filters
     is_open = not filters.text("closed")
-    organizations = await _accounts(visit, ORGANIZATION_VALUE, include_closed=True)
+    organizations = await accounts(visit.calls, ORGANIZATION_VALUE, include_closed=True)
     request = pb.ListAccountsRequest(
-        kind=PROJECT_VALUE, include_closed=not is_open, page_size=MAX_ACCOUNTS, page_token=filters.page_token
+        kind=PROJECT_VALUE, include_closed=not is_open, page_size=PAGE_SIZE, page_token=filters.page_token
     )
     response = await visit.calls.call(request, pb.ListAccountsResponse)
     below = defaultdict[str, list[pb.Account]](list)
@@ -120,10 +121,11 @@ async def load_project(visit: Visit) -> AccountView:
     """Return an organisation or a project with its usage. Raise UmgError(OBJECT_NOT_FOUND)."""
     account = await _find(visit)
     settings, is_project = account.settings, account.kind == PROJECT_VALUE
-    parent = (
-        (await _accounts(visit, ORGANIZATION_VALUE)).get(settings.organization_id) if settings.organization_id else None
-    )
-    projects = {} if is_project else await _accounts(visit, PROJECT_VALUE, account.account_id, include_closed=True)
+    above = await accounts_of(visit.calls, visit.rights, [settings.organization_id])
+    parent = above.get(settings.organization_id)
+    projects = dict[str, pb.Account]()
+    if not is_project:
+        projects = await accounts(visit.calls, PROJECT_VALUE, organization_id=account.account_id, include_closed=True)
     keys = await _keys(visit, account) if is_project else pb.ListKeysResponse()
     names = {account.account_id: settings.name}
     counted = [account.account_id] if is_project else list(projects)
@@ -149,7 +151,7 @@ async def load_project(visit: Visit) -> AccountView:
 
 async def load_new_project(visit: Visit) -> NewAccount:
     """Return the choices of the form of a new account."""
-    organizations = await _accounts(visit, ORGANIZATION_VALUE)
+    organizations = await accounts(visit.calls, ORGANIZATION_VALUE)
     may_be_alone = visit.rights.may(WRITE_ACCOUNTS, WHOLE_GATEWAY)
     kinds = [KIND_NAMES[PROJECT_VALUE]] if _may_create(visit, organizations) else []
     return NewAccount(
@@ -238,16 +240,6 @@ def _budgets(form: Form) -> list[dict[str, object]]:
             if amount is not None:
                 found.append({"period": period, "micro_credits": amount, "soft": soft})
     return found
-
-
-async def _accounts(
-    visit: Visit, kind: "pb.AccountKind.ValueType", organization_id: str = "", *, include_closed: bool = False
-) -> dict[str, pb.Account]:
-    request = pb.ListAccountsRequest(
-        kind=kind, organization_id=organization_id, include_closed=include_closed, page_size=MAX_ACCOUNTS
-    )
-    accounts = (await visit.calls.call(request, pb.ListAccountsResponse)).accounts
-    return {account.account_id: account for account in accounts}
 
 
 async def _find(visit: Visit) -> pb.Account:

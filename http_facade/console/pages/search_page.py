@@ -72,12 +72,11 @@ async def _keys(visit: Visit, text: str) -> list[Hit]:
 async def _accounts(visit: Visit, text: str) -> list[Hit]:
     if not visit.rights.may(pb.PERMISSION_ACCOUNTS_READ):
         return []
-    request = pb.ListAccountsRequest(kind=pb.ACCOUNT_KIND_PROJECT, page_size=MAX_LISTED)
+    request = pb.ListAccountsRequest(kind=pb.ACCOUNT_KIND_PROJECT, text=text[:200], page_size=MAX_HITS)
     accounts = (await visit.calls.call(request, pb.ListAccountsResponse)).accounts
     return [
         Hit("project", printable(each.settings.name), each.account_id, f"/console/projects/{quote(each.account_id)}")
         for each in accounts
-        if text.lower() in each.settings.name.lower() or each.account_id == text
     ]
 
 

@@ -17,7 +17,7 @@ from http_facade.console.object_names import account_names, key_ids_of, key_name
 from http_facade.console.page_interface import FileContent, Visit
 from http_facade.console.summary_figures import Figure, call_summary, figures
 from umg_grpc.base.errors import UmgError
-from umg_grpc.base.printable_text import printable
+from umg_grpc.base.printable_text import printable, spreadsheet_text
 from umg_grpc.v1 import pb
 from umg_grpc.wire.protobuf_json import enum_names
 
@@ -27,8 +27,6 @@ OFFERED_DIMENSIONS = ("model", "key", "channel", "project", "agent", "operation"
 GROUP_FIELDS = {"project": "project_id", "key": "key_id"}
 ROWS_PER_CALL = 10_000
 CSV_HEAD = ("day_utc", "group", "calls", "failed", "micro_credits", "credits")
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
-"""First characters by which spreadsheets recognize a formula (OWASP, "CSV Injection")."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +133,9 @@ def _dimension(visit: Visit) -> str:
 async def _names(visit: Visit, dimension: str, groups: Sequence[pb.CallGroup]) -> Mapping[str, str]:
     if dimension == "key":
         return await key_names(visit.calls, (group.value for group in groups))
-    return await account_names(visit.calls, visit.rights) if dimension == "project" else {}
+    if dimension == "project":
+        return await account_names(visit.calls, visit.rights, (group.value for group in groups))
+    return {}
 
 
 def _row(visit: Visit, dimension: str, name: str, group: pb.CallGroup, total: pb.CallFigures) -> GroupRow:
@@ -157,6 +157,5 @@ def _cells(entry: pb.UsageEntry, dimension: str) -> tuple[str | int, ...]:
     value = getattr(entry, GROUP_FIELDS.get(dimension, dimension))
     group = pb.ModelOperation.Name(value).lower() if dimension == "operation" else str(value)
     day = entry.start_time.ToJsonString()[:10]
-    text = f"'{group}" if group.startswith(FORMULA_STARTS) else group
     counts = (entry.request_count, entry.failed_request_count, entry.micro_credits)
-    return (day, text, *counts, exact_amount(entry.micro_credits))
+    return (day, spreadsheet_text(group), *counts, exact_amount(entry.micro_credits))

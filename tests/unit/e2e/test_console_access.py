@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator
 import pytest
 import pytest_asyncio
 
+from http_facade.console import object_names
 from tests.support.console_browser import Browser, Reply
 from tests.support.console_world import World, console_world
 from umg_grpc.access.account_levels import ORGANIZATION_KIND, PROJECT_KIND
@@ -13,7 +14,7 @@ from umg_grpc.access.accounts import Account, Accounts
 from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.access.budget_settings import Budget
 from umg_grpc.access.principals import WHOLE_GATEWAY, Membership, Role
-from umg_grpc.access.users import PERSON_KIND, User, Users
+from umg_grpc.access.users import PERSON_KIND, SERVICE_ACCOUNT, User, Users
 
 HOSTILE = '<script>alert(1)</script> "q" \' {{ 7 * 7 }} & more'
 MICROS = 1_000_000
@@ -256,3 +257,50 @@ async def test_a_project_shows_its_changes_to_those_with_the_audit_log(world: Wo
     assert re.search("<code>requests_per_minute</code>\\s*<ins>7</ins>", history.text)
     billing = await world.person(Role.BILLING, WHOLE_GATEWAY)
     assert "/console/audit" not in (await billing.get(path)).text
+
+
+async def test_forms_take_the_name_of_a_project_where_there_are_many(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(object_names, "MAX_OFFERED", 1)
+    page = await world.owner.get("/console/keys/new")
+    assert re.search(r'<input id="project" name="project" value=""', page.text)
+    assert '<select id="project"' not in page.text
+    made = await world.owner.post("/console/keys/new", page.form("create") | {"name": "typed", "project": "mine"})
+    assert made.status == 200, made.problem
+    key = await ApiKeys(world.gateway.service.store).get("typed")
+    assert key.project_id == world.projects["mine"]
+    unknown = await act(world.owner, "/console/keys/new", "create", name="untyped", project="no such project")
+    assert (unknown.status, 'value="no such project"' in unknown.text) == (404, True)
+    user = await Users(world.gateway.service.store).create(
+        PERSON_KIND, {"name": "typist", "email": "typist@example.com"}
+    )
+    given = await act(world.owner, f"/console/people/{user.user_id}", "give", role="viewer", account="mine")
+    assert given.status == 200, given.problem
+    assert "mine</strong>" in given.text
+    again = await act(world.owner, f"/console/people/{user.user_id}", "give", role="member", account="mine")
+    assert again.status == 200, again.problem
+    found = await Users(world.gateway.service.store).find(user.user_id)
+    assert found
+    assert found.memberships == (Membership(world.projects["mine"], Role.MEMBER),)
+
+
+async def test_accounts_are_listed_by_ids_and_by_a_text_as_far_as_the_caller_sees_them(world: World) -> None:
+    mine, other = world.projects["mine"], world.projects["other"]
+
+    async def names(headers: dict[str, str], query: str) -> list[str]:
+        async with world.owner.session.get(f"/admin/v1/projects?{query}", headers=headers) as response:
+            return [each["settings"]["name"] for each in (await response.json())["accounts"]]
+
+    owner = world.gateway.headers
+    assert await names(owner, f"account_ids={other}&account_ids={mine}&account_ids=proj_none") == ["mine", "other"]
+    assert await names(owner, "text=OTHE") == ["other"]
+    assert await names(owner, f"text={mine[:14]}") == ["mine"]
+    assert await names(owner, "text=%25") == []
+    store = world.gateway.service.store
+    user = await Users(store).create(
+        SERVICE_ACCOUNT, {"name": "lister", "memberships": [Membership(mine, Role.VIEWER)]}
+    )
+    _, secret = await ApiKeys(store).create("key of lister", user_id=user.user_id)
+    viewer = {"authorization": f"Bearer {secret}"}
+    assert await names(viewer, f"account_ids={other}&account_ids={mine}") == ["mine"]

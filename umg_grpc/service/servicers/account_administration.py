@@ -96,6 +96,8 @@ class AccountActs:
             request.page_size if request.HasField("page_size") else PAGE_SIZE,
             kind=KIND_NAMES.get(request.kind, ""),
             organization_id=parent,
+            account_ids=request.account_ids,
+            text=request.text,
             include_closed=request.include_closed,
             among=among,
         )

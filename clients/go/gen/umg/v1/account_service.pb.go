@@ -236,7 +236,12 @@ type ListAccountsRequest struct {
 	// Maximum number of accounts on a page, [1, 1000]; unset means 100.
 	PageSize *int32 `protobuf:"varint,4,opt,name=page_size,json=pageSize,proto3,oneof" json:"page_size,omitempty"`
 	// A page token of an earlier response; empty requests the first page.
-	PageToken     string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageToken string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Restricts to accounts with these ids, at most 1000. Ids that do not exist for the caller are left out.
+	AccountIds []string `protobuf:"bytes,6,rep,name=account_ids,json=accountIds,proto3" json:"account_ids,omitempty"`
+	// Restricts to accounts whose name contains this text, in upper or lower case, or whose id begins with it; at most 200
+	// characters.
+	Text          string `protobuf:"bytes,7,opt,name=text,proto3" json:"text,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -302,6 +307,20 @@ func (x *ListAccountsRequest) GetPageSize() int32 {
 func (x *ListAccountsRequest) GetPageToken() string {
 	if x != nil {
 		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ListAccountsRequest) GetAccountIds() []string {
+	if x != nil {
+		return x.AccountIds
+	}
+	return nil
+}
+
+func (x *ListAccountsRequest) GetText() string {
+	if x != nil {
+		return x.Text
 	}
 	return ""
 }
@@ -606,14 +625,17 @@ const file_umg_v1_account_service_proto_rawDesc = "" +
 	"account_id\x18\x01 \x01(\tR\taccountId\x12'\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x13.umg.v1.AccountKindR\x04kind\"?\n" +
 	"\x12GetAccountResponse\x12)\n" +
-	"\aaccount\x18\x01 \x01(\v2\x0f.umg.v1.AccountR\aaccount\"\xdd\x01\n" +
+	"\aaccount\x18\x01 \x01(\v2\x0f.umg.v1.AccountR\aaccount\"\x92\x02\n" +
 	"\x13ListAccountsRequest\x12'\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x13.umg.v1.AccountKindR\x04kind\x12'\n" +
 	"\x0forganization_id\x18\x02 \x01(\tR\x0eorganizationId\x12%\n" +
 	"\x0einclude_closed\x18\x03 \x01(\bR\rincludeClosed\x12 \n" +
 	"\tpage_size\x18\x04 \x01(\x05H\x00R\bpageSize\x88\x01\x01\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x05 \x01(\tR\tpageTokenB\f\n" +
+	"page_token\x18\x05 \x01(\tR\tpageToken\x12\x1f\n" +
+	"\vaccount_ids\x18\x06 \x03(\tR\n" +
+	"accountIds\x12\x12\n" +
+	"\x04text\x18\a \x01(\tR\x04textB\f\n" +
 	"\n" +
 	"_page_size\"k\n" +
 	"\x14ListAccountsResponse\x12+\n" +
