@@ -1,9 +1,7 @@
 """Handlers of the paths below `/console`: sign-in, the page of a path, and the acts of its forms."""
 
-import asyncio
 import hashlib
 import secrets
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -34,14 +32,11 @@ from umg_grpc.wire.core.json_decoding import echo
 from umg_grpc.wire.errors.http_status import HTTP_STATUS
 
 CONSOLE_PATH, LOGIN_PATH = "/console", "/auth/login"
-MAX_PAGES = 4
-"""Pages that a process draws at once, so that calls come first."""
 MAX_FORM_BYTES = 65_536
 ACT_FIELD, TOKEN_FIELD, ONCE_FIELD, NOTE_NAME = "act", "csrf_token", "form_id", "note"
 PREFERENCES_PATH = "preferences"
 MAIN_PAGES = ("overview", "me", "requests", "keys")
 """Pages to which the bar of a narrow window leads."""
-MAX_FORM_IDS = 10_000
 
 
 @dataclass(frozen=True)
@@ -114,22 +109,21 @@ class ConsoleHandlers:
         work: "Callable[[HttpExchange, BrowserSession, SessionCalls, CallerRights], Awaitable[web.Response]]",
     ) -> web.StreamResponse:
         """Return the response of `work` for the person of the session, or lead the browser to the sign-in."""
-        if not self._settings.load_shedder.admits():
+        if not self._settings.load_shedder.admits_pages():
             raise overloaded("the gateway is busy with calls; load the page again")
         browser = BrowserSession(exchange.request, self._sign_on.base_url)
         if not browser.token:
             return _sign_in(exchange)
         calls = SessionCalls(self._methods, exchange, browser.token)
-        async with _places():
-            try:
-                rights = CallerRights(await calls.call(pb.GetCallerRequest(), pb.GetCallerResponse))
-            except UmgError as error:
-                if error.reason != pb.ERROR_REASON_INVALID_KEY:
-                    raise
-                response = _sign_in(exchange)
-                browser.forget_token(response)
-                return response
-            return await work(exchange, browser, calls, rights)
+        try:
+            rights = CallerRights(await calls.call(pb.GetCallerRequest(), pb.GetCallerResponse))
+        except UmgError as error:
+            if error.reason != pb.ERROR_REASON_INVALID_KEY:
+                raise
+            response = _sign_in(exchange)
+            browser.forget_token(response)
+            return response
+        return await work(exchange, browser, calls, rights)
 
     async def _page(
         self, exchange: HttpExchange, browser: BrowserSession, calls: SessionCalls, rights: CallerRights
@@ -139,7 +133,7 @@ class ConsoleHandlers:
             page, parameters = _found(path)
             visit = _visit(exchange, calls, rights, parameters)
         except UmgError as error:
-            return self._problem(exchange, browser, rights, error)
+            return await self._problem(exchange, browser, rights, error)
         return await self._shown(exchange, browser, page, visit)
 
     async def _shown(
@@ -152,10 +146,22 @@ class ConsoleHandlers:
         entered: Mapping[str, str] = MappingProxyType({}),
     ) -> web.Response:
         """Return a page; after a refused act with the problem above its content, and the fields of the form."""
+        async with self._settings.drawings:
+            return await self._drawn(exchange, browser, page, visit, problem, entered)
+
+    async def _drawn(
+        self,
+        exchange: HttpExchange,
+        browser: BrowserSession,
+        page: Page,
+        visit: Visit,
+        problem: UmgError | None,
+        entered: Mapping[str, str],
+    ) -> web.Response:
         try:
             content = await page.load(visit)
         except UmgError as error:
-            return self._problem(exchange, browser, visit.rights, error, page)
+            return await self._problem(exchange, browser, visit.rights, error, page)
         if isinstance(content, FileContent):
             return _file(content)
         if isinstance(content, Lead) and content.target:
@@ -165,9 +171,10 @@ class ConsoleHandlers:
             tag = _tag(frame, content) if page.is_live else ""
             if tag and any(each.value == tag for each in exchange.request.if_none_match or ()):
                 return _tagged(web.Response(status=304, headers=FORM_PAGE_HEADERS), tag)
-            return _tagged(_html(200, page.name, frame=replace(frame, tag=tag), content=content, problem=None), tag)
+            html = await _html(200, page.name, frame=replace(frame, tag=tag), content=content, problem=None)
+            return _tagged(html, tag)
         explained, frame = explain_on_page(problem, exchange, CONSOLE_FACE), replace(frame, entered=entered)
-        return _html(HTTP_STATUS[explained.reason], page.name, frame=frame, content=content, problem=explained)
+        return await _html(HTTP_STATUS[explained.reason], page.name, frame=frame, content=content, problem=explained)
 
     async def _act(
         self, exchange: HttpExchange, browser: BrowserSession, calls: SessionCalls, rights: CallerRights
@@ -185,7 +192,7 @@ class ConsoleHandlers:
             message = "the form names no act of this page; load the page again"
             raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field=ACT_FIELD)
         try:
-            self._use_form(form.pop(ONCE_FIELD, ""))
+            self._settings.used_forms.use(form.pop(ONCE_FIELD, ""))
             done = await act(visit, form)
         except UmgError as error:
             return await self._shown(exchange, browser, page, visit, error, form)
@@ -193,18 +200,9 @@ class ConsoleHandlers:
             separator = "&" if "?" in done.path else "?"
             return lead_to(f"{CONSOLE_PATH}/{done.path}{separator}{urlencode({NOTE_NAME: done.note})}")
         frame = self._frame(exchange, browser, page, visit)
-        return _html(200, done.template, frame=frame, content=done.content, problem=None)
+        return await _html(200, done.template, frame=frame, content=done.content, problem=None)
 
-    def _use_form(self, form_id: str) -> None:
-        """Note that a form was sent. Raise UmgError(ALREADY_EXISTS) for one that was sent before."""
-        if not form_id or form_id in _USED_FORMS:
-            message = "this form was sent already; load the page again to send another"
-            raise UmgError(pb.ERROR_REASON_ALREADY_EXISTS, message)
-        _USED_FORMS[form_id] = None
-        if len(_USED_FORMS) > MAX_FORM_IDS:
-            _USED_FORMS.popitem(last=False)
-
-    def _problem(
+    async def _problem(
         self,
         exchange: HttpExchange,
         browser: BrowserSession,
@@ -226,7 +224,7 @@ class ConsoleHandlers:
             now=now,
         )
         explained = explain_on_page(error, exchange, CONSOLE_FACE)
-        return _html(HTTP_STATUS[explained.reason], "problem", frame=frame, content=None, problem=explained)
+        return await _html(HTTP_STATUS[explained.reason], "problem", frame=frame, content=None, problem=explained)
 
     def _frame(self, exchange: HttpExchange, browser: BrowserSession, page: Page, visit: Visit) -> PageFrame:
         return PageFrame(
@@ -247,14 +245,6 @@ class ConsoleHandlers:
             message = "the console is served by the HTTP face of the service's own process, which this one is not"
             raise UmgError(pb.ERROR_REASON_API_NOT_SERVED, message, api="console")
         return sign_on
-
-
-_USED_FORMS = OrderedDict[str, None]()
-_PLACES = dict[asyncio.AbstractEventLoop, asyncio.Semaphore]()
-
-
-def _places() -> asyncio.Semaphore:
-    return _PLACES.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(MAX_PAGES))
 
 
 def _found(path: str) -> tuple[Page, Mapping[str, str]]:
@@ -311,6 +301,6 @@ def _tagged(response: web.Response, tag: str) -> web.Response:
     return response
 
 
-def _html(status: int, template: str, **values: object) -> web.Response:
+async def _html(status: int, template: str, **values: object) -> web.Response:
     headers = {**FORM_PAGE_HEADERS, hdrs.CONTENT_TYPE: HTML_TYPE}
-    return web.Response(status=status, headers=headers, body=render(template, **values).encode())
+    return web.Response(status=status, headers=headers, body=(await render(template, **values)).encode())

@@ -1,5 +1,7 @@
 """Drawing of the console's pages by Jinja2, which is imported by the first of them."""
 
+import asyncio
+import time
 import tomllib
 from collections.abc import Mapping
 from functools import cache
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
     import jinja2
 
 WORDS_FILE = "words.toml"
+TURN_SECONDS = 0.004
+"""Time for which the drawing of a page holds the event loop."""
 TEMPLATE_FILTERS = {
     "count": figure_texts.count_text,
     "amount": figure_texts.amount_text,
@@ -47,9 +51,15 @@ def word(key: str, /, **values: object) -> str:
     return text.format(**values) if values else text
 
 
-def render(template: str, **values: object) -> str:
-    """Return the HTML of a page."""
-    return _environment().get_template(f"{template}.html").render(**values)
+async def render(template: str, **values: object) -> str:
+    """Return the HTML of a page, which is drawn in parts: between them other calls go on."""
+    parts, began = list[str](), time.perf_counter()
+    for part in _environment().get_template(f"{template}.html").generate(**values):
+        parts.append(part)
+        if time.perf_counter() - began > TURN_SECONDS:
+            await asyncio.sleep(0)
+            began = time.perf_counter()
+    return "".join(parts)
 
 
 @cache

@@ -1,4 +1,6 @@
-"""Sessions in browsers: the cookies, the protection of POSTs from other sites, and the bound of failed sign-ins."""
+"""Sessions in browsers: the cookies, the protection of POSTs from other sites and of repeated forms, and the bound of
+failed sign-ins.
+"""
 
 import base64
 import hmac
@@ -20,7 +22,7 @@ ATTEMPT_SECONDS = 600
 CSRF_PURPOSE = b"umg csrf"
 SITE_HEADER = "sec-fetch-site"
 MAX_FAILURES, FAILURE_SECONDS = 5, 60.0
-MAX_ADDRESSES = 10_000
+MAX_ADDRESSES = MAX_FORM_IDS = 10_000
 
 
 class BrowserSession:
@@ -110,6 +112,22 @@ def is_loopback(host: str) -> bool:
         return ip_address(name).is_loopback
     except ValueError:
         return name == "localhost" or name.endswith(".localhost")
+
+
+class UsedForms:
+    """Ids of the forms that were sent, each of which is accepted once."""
+
+    def __init__(self) -> None:
+        self._ids = OrderedDict[str, None]()
+
+    def use(self, form_id: str) -> None:
+        """Note that a form was sent. Raise UmgError(ALREADY_EXISTS) for one without an id, or that was sent before."""
+        if not form_id or form_id in self._ids:
+            message = "this form was sent already; load the page again to send another"
+            raise UmgError(pb.ERROR_REASON_ALREADY_EXISTS, message)
+        self._ids[form_id] = None
+        if len(self._ids) > MAX_FORM_IDS:
+            self._ids.popitem(last=False)
 
 
 class FailureLimit:

@@ -5,12 +5,15 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from http_facade.exchange.browser_sessions import FailureLimit
+from http_facade.exchange.browser_sessions import FailureLimit, UsedForms
 from http_facade.exchange.readiness_response import Readiness
 from http_facade.exchange.sign_on_interface import BrowserSignOn
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.refused_request import RefusedRequest
 from umg_grpc.wire.core.stream_memory_limits import StreamMemory
+
+MAX_DRAWINGS = 4
+"""Pages of the console that a process draws at once."""
 
 
 class CallLimiter(Protocol):
@@ -18,6 +21,9 @@ class CallLimiter(Protocol):
 
     def admits(self) -> bool:
         """Return whether a new call would be admitted now; `enter` takes the slot of an admitted call."""
+
+    def admits_pages(self) -> bool:
+        """Return whether a page of the console may be drawn now: not while calls wait, before one is rejected."""
 
     def refusal(self) -> UmgError:
         """Count a rejection, and return the error UNAVAILABLE for the rejected call."""
@@ -39,6 +45,9 @@ class NoLoadShedder:
     """Load shedder without a limit, which admits all calls."""
 
     def admits(self) -> bool:
+        return True
+
+    def admits_pages(self) -> bool:
         return True
 
     def refusal(self) -> UmgError:
@@ -100,6 +109,10 @@ class Settings:
     """Sign-on of people by a service in the same process; None without one."""
     sign_in_failures: FailureLimit = field(default_factory=FailureLimit)
     """Bound of failed sign-ins, which all paths share."""
+    used_forms: UsedForms = field(default_factory=UsedForms)
+    """Forms of the console that were sent."""
+    drawings: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_DRAWINGS))
+    """Places to draw a page of the console, so that calls come first."""
     key_fields: Callable[[str], Mapping[str, str]] = lambda _: {}
     """Returns the fields by which a log line names the key of an `authorization`; none for an unknown key."""
     note_refused: Callable[[RefusedRequest], None] = lambda _: None

@@ -92,6 +92,12 @@ class LoadShedder:
             return False
         return self._start_queue.expect()
 
+    def admits_pages(self) -> bool:
+        """Return whether a page of the console may be drawn: not while calls wait for a slot or for memory, nor while
+        as many wait for their start as always may. Calls are rejected later than that.
+        """
+        return not (self._limiter.free <= 0 or self.memory.is_exceeded or self._start_queue.waiting >= ALWAYS_STARTED)
+
     def refusal(self) -> UmgError:
         """Count a call that `admits` rejected, and return the error for its caller."""
         if self._limiter.refuses():
