@@ -5,7 +5,7 @@ it. Each is one query, whose parts read totals, and records at both ends of the 
 import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import add
 from typing import Any, NamedTuple, TypeAlias
 
@@ -31,6 +31,7 @@ from umg_grpc.base.token_units import INPUT_COLUMNS, OUTPUT_COLUMNS
 from umg_grpc.store.call_count_tables import DURATION_TABLES, FAILED_CALL, FAILURE_HOURS, FIRST_BYTE, WHOLE_CALL
 from umg_grpc.store.database import Store, repeated
 from umg_grpc.store.duration_steps import step_sql
+from umg_grpc.store.key_selection import with_known_keys
 from umg_grpc.store.usage_parts import (
     FILTER_COLUMNS,
     KEY_COLUMN,
@@ -130,6 +131,8 @@ class CallSummaries:
         """Return a summary, by five queries."""
         async with self._store.snapshot() as session:
             tables = await tables_of_records(session)
+            keys = await with_known_keys(session, request.calls.keys)
+            request = replace(request, calls=replace(request.calls, keys=keys))
             dialect = (await session.connection()).dialect.name
             reader = _Reader(session, request, tables, int(self._store.clock.now() * 1e6), dialect)
             return await reader.read()

@@ -2,12 +2,14 @@
 keys are found in the table of keys at the time of the query. A key never leaves its project.
 """
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, and_, false, or_, select
+from sqlalchemy import ARRAY, ColumnElement, String, and_, any_, false, literal, or_, select
+from sqlalchemy.ext.asyncio import AsyncSession
 
+from umg_grpc.store.database_constants import SQLITE_KIND
 from umg_grpc.store.table_definitions import ApiKey
 
 
@@ -65,6 +67,8 @@ class KeySelection:
     """Ids of keys; empty for all keys."""
     text: str = ""
     """Part of the name, or beginning of the id or the prefix; "" for all keys."""
+    known: Sequence[str] | None = None
+    """Ids of the selected keys, if they were read already."""
 
     @property
     def is_everything(self) -> bool:
@@ -90,6 +94,8 @@ class KeySelection:
 
     def selects(self, key_id: ColumnElement[str]) -> ColumnElement[bool]:
         """Return the condition of a column with the ids of keys, in another table."""
+        if self.known is not None:
+            return key_id == any_(literal(self.known, ARRAY(String)))
         condition = key_id.in_(select(ApiKey.key_id).where(*self.conditions()))
         if self.scope is not None and self.scope.key_id and not (self.projects or self.users or self.tags):
             return or_(condition, key_id == self.scope.key_id)
@@ -97,3 +103,15 @@ class KeySelection:
 
 
 EVERY_KEY = KeySelection()
+
+
+async def with_known_keys(session: AsyncSession, keys: KeySelection) -> KeySelection:
+    """Return a selection for several queries of usage, on PostgreSQL with the ids of its keys: where the query has a
+    limit, it would compare each row with each key of a query within the query.
+    """
+    if keys.is_everything or (await session.connection()).dialect.name == SQLITE_KIND:
+        return keys
+    found = [*await session.scalars(select(ApiKey.key_id).where(*keys.conditions()))]
+    if keys.scope is not None and keys.scope.key_id and not (keys.projects or keys.users or keys.tags):
+        found.append(keys.scope.key_id)
+    return replace(keys, known=found)

@@ -113,10 +113,10 @@ def grouped_source(
     """Return the source of the rows of a part, and the SQL expressions by which they are grouped for `by`: names of
     dimensions and of time spans.
     """
+    if set(by).isdisjoint(KEY_DIMENSIONS):
+        return part.table, [_column_group(part, name, dialect) for name in by]
     keys = _key_properties(calls)
-    source = part.table
-    if not set(by).isdisjoint(KEY_DIMENSIONS):
-        source = part.table.outerjoin(keys, keys.c.key_id == part.table.c[KEY_COLUMN])
+    source = part.table.outerjoin(keys, keys.c.key_id == part.table.c[KEY_COLUMN])
     return source, [
         _key_group(keys, name, dialect) if name in KEY_DIMENSIONS else _column_group(part, name, dialect) for name in by
     ]

@@ -4,6 +4,7 @@ import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import chain
@@ -24,7 +25,7 @@ from umg_grpc.store.database import Store, repeated
 from umg_grpc.store.database_constants import SQLITE_KIND
 from umg_grpc.store.end_user_usage import EndUserCall, end_user_upserts
 from umg_grpc.store.insert_statements import in_one_statement, rows_of
-from umg_grpc.store.key_selection import EVERY_KEY, KeySelection
+from umg_grpc.store.key_selection import EVERY_KEY, KeySelection, with_known_keys
 from umg_grpc.store.repeated_background_tasks import reason_of
 from umg_grpc.store.row_upserts import batches
 from umg_grpc.store.sqlite_connection import run_in_thread
@@ -272,6 +273,7 @@ class UsageRecords:
         """Return up to `size` selected records, newest first. `after`: last record of the previous page, or None."""
         async with self._store.snapshot() as session:
             _, *earlier = await tables_of_records(session)
+            calls = replace(calls, keys=await with_known_keys(session, calls.keys))
             positions = await positions_of_page(session, calls, after, size)
             found = await _at(session, positions)
             for table in earlier:
@@ -294,6 +296,7 @@ class UsageRecords:
         empty.
         """
         async with self._store.snapshot() as session:
+            calls = replace(calls, keys=await with_known_keys(session, calls.keys))
             return await read_sums(session, by, calls, self._store.clock, after=after, limit=limit)
 
     @repeated
