@@ -43,9 +43,9 @@ RECORD_FILTERS: Mapping[str, Mapping[str, Any]] = {
     "slow": {"min_duration": Duration(seconds=10)},
     "slow of a small key": {"min_duration": Duration(seconds=9), "key_ids": [SMALL_KEY]},
     "slower than all": {"min_duration": Duration(seconds=60)},
-    "an id": {"request_id_prefix": "req-4123456"},
-    "some ids": {"request_id_prefix": "req-412"},
-    "all ids": {"request_id_prefix": "req-"},
+    "an id": {"request_id_prefix": f"req_{4123456:032d}"},
+    "some ids": {"request_id_prefix": f"req_{412:029d}"},
+    "all ids": {"request_id_prefix": "req_"},
     "end user": {"end_users": ["person-100"]},
 }
 SPANS = {"24 hours": timedelta(days=1), "7 days": timedelta(days=7), "30 days": timedelta(days=30)}

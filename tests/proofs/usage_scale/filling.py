@@ -7,7 +7,14 @@ from sqlalchemy import text
 
 from umg_grpc.base.time_units import micros_of
 from umg_grpc.store import Store
-from umg_grpc.store.call_count_tables import COUNT_TABLES, FAILED_CALL, FAILURE_HOURS, FIRST_BYTE, WHOLE_CALL
+from umg_grpc.store.call_count_tables import (
+    COUNT_TABLES,
+    DURATION_TABLES,
+    FAILED_CALL,
+    FAILURE_HOURS,
+    FIRST_BYTE,
+    WHOLE_CALL,
+)
 from umg_grpc.store.database_constants import SQLITE_KIND
 from umg_grpc.store.duration_steps import step_sql
 from umg_grpc.store.usage_partitions import create_partitions, day_of
@@ -23,6 +30,7 @@ COUNTED = {
     "micro_credits": "n % 5000",
 }
 """Sums that are not 0 -> SQL expression of the number of the record."""
+KEY_DURATIONS = next(each for each in DURATION_TABLES if "key_id" in each.columns)
 LARGEST_KEY, SMALL_KEY, RARE_MODEL = "key_0000000000000000", "key_0000000000000007", "vendor/model-rare"
 
 
@@ -58,26 +66,45 @@ async def fill(store: Store, filling: Filling) -> None:
             await session.execute(text(statement))
     if dialect != SQLITE_KIND:
         for table in ("call_records", *(each.table.name for each in (*TOTAL_TABLES, *COUNT_TABLES))):
-            async with store.write() as session:
-                await session.execute(text(f"ANALYZE {table}"))
+            async with store.read() as session:  # as autovacuum does, by which indexes are read without the rows
+                connection = await session.connection(execution_options={"isolation_level": "AUTOCOMMIT"})
+                await connection.execute(text(f"VACUUM (ANALYZE) {table}"))
+
+
+async def bytes_of_record(store: Store) -> int:
+    """Return the mean size of a record with its indexes in the database."""
+    async with store.read() as session:
+        if (await session.connection()).dialect.name == SQLITE_KIND:
+            size = "SELECT sum(pgsize) FROM dbstat WHERE name LIKE '%call_records%'"
+        else:
+            size = (
+                "SELECT sum(pg_total_relation_size(inhrelid)) FROM pg_inherits"
+                " WHERE inhparent = CAST('call_records' AS regclass)"
+            )
+        return int(await session.scalar(text(f"SELECT ({size}) / (SELECT count(*) FROM call_records)")) or 0)
 
 
 def _records(filling: Filling, dialect: str) -> str:
     begin, micros = micros_of(filling.begin), filling.days * BUCKET_MICROS["day"]
     last = filling.rows - 1
     if dialect == SQLITE_KIND:
-        key = "printf('key_%016d', key)"
         numbers = f"WITH RECURSIVE numbers(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < {last})"
     else:
-        key = "'key_' || lpad(key::text, 16, '0')"
         numbers = f"WITH numbers AS (SELECT n FROM generate_series(CAST(0 AS BIGINT), {last}) AS n)"
+
+    def padded(prefix: str, length: int, number: str) -> str:
+        if dialect == SQLITE_KIND:
+            return f"printf('{prefix}%0{length - len(prefix)}d', {number})"
+        return f"'{prefix}' || lpad(CAST({number} AS TEXT), {length - len(prefix)}, '0')"
+
     duration = "(300000 + (n * 7919 % 1000) * (n * 104729 % 997) * 10)"
+    key = padded("key_", 20, "key")
     # The key is a pseudo-random number, so that records of one key are far from each other.
     return (
         f"INSERT INTO call_records (start_micros, record_id, request_id, key_id, operation, method, face, model,"
         f" channel, duration_micros, first_byte_micros, status, reason, failure_kind, attempts, cached, estimated,"
         f" details, agent, end_user, {', '.join(SUM_COLUMNS)}) {numbers}"
-        f" SELECT {begin} + n * {micros // filling.rows}, 'scale-' || n, 'req-' || n, {key},"
+        f" SELECT {begin} + n * {micros // filling.rows}, {padded('scale', 29, 'n')}, {padded('req_', 36, 'n')}, {key},"
         f" CASE WHEN model % 10 = 0 THEN 'embed' ELSE 'generate' END, 'GenerationService/Generate', 'chat',"
         f" CASE WHEN n % 500009 = 7 THEN '{RARE_MODEL}' ELSE 'vendor/model-' || model END,"
         f" 'channel-' || model % 4 || CASE WHEN n % 4 = 0 THEN '-b' ELSE '' END,"
@@ -113,8 +140,15 @@ def _statements(begin: int, micros: int, dialect: str) -> list[str]:
             f" FROM call_records WHERE start_micros >= {since(totals)} AND {known}"
             f" GROUP BY 1, {columns} ORDER BY 1, {columns}"
         )
-    for totals in COUNT_TABLES:
+    for totals in sorted(COUNT_TABLES, key=lambda totals: totals is not KEY_DURATIONS):
         keys = [name for name in totals.table.columns.keys() if name != "calls"]  # noqa: SIM118
+        if totals.bucket == KEY_DURATIONS.bucket and totals is not KEY_DURATIONS:  # fewer rows than records
+            columns = ", ".join(keys)
+            statements.append(
+                f"INSERT INTO {totals.table.name} ({columns}, calls) SELECT {columns}, sum(calls)"
+                f" FROM {KEY_DURATIONS.table.name} GROUP BY {columns} ORDER BY {columns}"
+            )
+            continue
         source = f"call_records WHERE start_micros >= {since(totals)}"
         if totals is FAILURE_HOURS:
             rows = f"{source} AND status <> 'OK'"

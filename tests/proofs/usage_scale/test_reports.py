@@ -1,13 +1,18 @@
-"""Reports of usage on a filled PostgreSQL database: the short form of `python -m tests.proofs.usage_scale`, without times."""
+"""Reports of usage and pages of the console on a filled PostgreSQL database: the short form of
+`python -m tests.proofs.usage_scale`, without times.
+"""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
 from sqlalchemy import text
 
+from tests.proofs.usage_scale.console_pages import MAX_CALLS, measure_pages, visits
 from tests.proofs.usage_scale.filling import Filling, fill
+from tests.proofs.usage_scale.filling_objects import Objects, fill_objects
 from tests.proofs.usage_scale.reports import groupings
 from tests.support.databases import Postgres
 from umg_grpc.base.time_units import micros_of
@@ -21,16 +26,29 @@ from umg_grpc.store.usage_tables import SUM_COLUMNS
 END = datetime(2026, 5, 4, 12, 34, 56, 789, tzinfo=UTC)
 FILLING = Filling(END, rows=50_000, days=30, keys=40, models=6)
 
+OBJECTS = Objects(END, keys=60, projects=40, people=60, events=200)
+SPANS = {"30 d": timedelta(days=30)}
+SHOWN = {
+    *(f"requests, {name}, newest" for name in ("all", "small key", "rare model", "project", "failed", "end user")),
+    *("overview, all, 30 d", "overview, project, 30 d", "usage by key, 30 d", "usage by project, 30 d"),
+    *("small key, 30 d", "organisation, 30 d", "request", "keys", "keys/new", "projects", "people", "audit"),
+}
+"""Pages of the short form."""
 CACHED = "count(*) FILTER (WHERE cached)"
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
+@pytest.fixture(scope="module")
+def url(postgres: Postgres) -> str:
+    return postgres.create("usage_scale")
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def store(postgres: Postgres, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Store]:
+async def store(url: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Store]:
     """Open a database with 50,000 records and their totals, whose clock is at the end of them."""
     directory = tmp_path_factory.mktemp("usage")
-    store = await open_store(postgres.create("usage_scale"), directory)
+    store = await open_store(url, directory)
     store.clock = GivenClock(lambda: END)
     await fill(store, FILLING)
     yield store
@@ -60,6 +78,19 @@ async def test_sums_from_totals_are_those_of_the_records(store: Store, by: list[
         for row in rows
     ]
     assert found
+
+
+async def test_pages_of_the_console_read_records_by_indexes_and_make_few_calls(
+    store: Store, url: str, postgres: Postgres, tmp_path: Path
+) -> None:
+    await fill_objects(store, OBJECTS)
+    pages = [page for page in visits(END, SPANS, {"newest": timedelta()}, 25_000) if page.name in SHOWN]
+    # few records are read without an index where many are not
+    planned = f"{url}&options=-c%20enable_seqscan%3Doff"
+    found = [page async for page in measure_pages(planned, tmp_path, pages, postgres, times=1)]
+    assert len(found) == len(SHOWN)
+    wrong = [page for page in found if page.status != 200 or page.scans or page.calls > MAX_CALLS + 1]
+    assert not wrong, "\n".join(map(str, wrong))
 
 
 def _sums_of_records(by: list[str], since: datetime, until: datetime) -> str:
