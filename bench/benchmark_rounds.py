@@ -145,13 +145,23 @@ async def passthrough(upstream: Target, where: Cores, folder: Path) -> AsyncGene
 
 @asynccontextmanager
 async def gateway(
-    upstream: Target, where: Cores, folder: Path, *, local: bool = False, build: Build = INSTALLED
+    upstream: Target,
+    where: Cores,
+    folder: Path,
+    *,
+    local: bool = False,
+    build: Build = INSTALLED,
+    more: str = "",
+    flags: Sequence[str] = (),
 ) -> AsyncGenerator[Target, None]:
-    """Run the gateway as users start it, in a new folder. `local`: with local models."""
+    """Run the gateway as users start it, in a new folder. `local`: with local models. `more`: lines of its config;
+    `flags`: of the command.
+    """
     config = write_config(upstream, folder, build.name, local=local)
+    config.write_text(more + config.read_text())
     command = [str(Path(sysconfig.get_path("scripts"), "umg")), "serve", "--config", str(config)]
     command += ["--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--data", str(folder / "data")]
-    command += ["--workers", str(build.workers)]
+    command += ["--workers", str(build.workers), *flags]
     environment = {"UMG_API_KEY": KEY, **build.environment}
     async with started(build.name, command, where.target, folder, environment) as process:
         port, grpc_port = await process.ports(ADDRESS, GRPC_ADDRESS)
