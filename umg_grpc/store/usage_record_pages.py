@@ -1,5 +1,5 @@
 """Pages of usage records in the order of their arrival. A few calls among many are found without reading the others: by
-an index of the failed calls, of the end users or of the request ids, or in the hours whose totals have them.
+an index of the failed calls, the end users, the request ids or the keys, or in the hours whose totals have them.
 """
 
 from collections.abc import AsyncGenerator
@@ -12,7 +12,7 @@ from umg_grpc.base.time_units import micros_of
 from umg_grpc.store.call_count_tables import DURATION_TABLES, FIRST_BYTE
 from umg_grpc.store.database_constants import SQLITE_KIND
 from umg_grpc.store.duration_steps import step_of
-from umg_grpc.store.usage_parts import CallFilter, selected_rows
+from umg_grpc.store.usage_parts import KEY_COLUMN, CallFilter, selected_rows
 from umg_grpc.store.usage_sum_queries import FOREVER_MICROS, begins_with, properties_of
 from umg_grpc.store.usage_tables import (
     DAY_BUCKET,
@@ -20,6 +20,7 @@ from umg_grpc.store.usage_tables import (
     HAS_FAILED,
     HOUR_BUCKET,
     OF_CHANNEL,
+    OF_KEY,
     TOTAL_TABLES,
     UsageRow,
 )
@@ -31,6 +32,10 @@ Position: TypeAlias = tuple[int, str]
 HOUR_MICROS = BUCKET_MICROS[HOUR_BUCKET]
 FIRST_HOURS, WINDOW_GROWTH = 48, 8
 """Hours that are searched first, and how many times as many the next search has."""
+MAX_KEY_CALLS = 50_000
+"""Most calls of keys among which slow ones are searched by the index of the keys; among more, in the hours that have
+slow calls.
+"""
 MAX_IDS = 200_000
 """Records with a beginning of a request id that are read by the index of these ids; of more, those of a page are soon
 found by time.
@@ -43,10 +48,12 @@ _ALL_HOURS, _ALL_DAYS = (
     next(each.table for each in TOTAL_TABLES if (each.bucket, each.columns) == (bucket, OF_CHANNEL))
     for bucket in (HOUR_BUCKET, DAY_BUCKET)
 )
+_KEY_DAYS = next(each.table for each in TOTAL_TABLES if (each.bucket, each.columns) == (DAY_BUCKET, OF_KEY))
 _DURATION_HOURS, _DURATION_DAYS = (
     next(each.table for each in DURATION_TABLES if (each.bucket, each.columns) == (bucket, ()))
     for bucket in (HOUR_BUCKET, DAY_BUCKET)
 )
+KEY_DIMENSION = "key"
 _INDEXED = ("model", "channel")
 """Dimensions and columns by which the totals of all hours have an index."""
 
@@ -89,8 +96,7 @@ async def _queries(session: AsyncSession, search: _Search) -> AsyncGenerator["Se
     if calls.request_id_prefix:
         ids = select(_START).where(begins_with(_ROWS.c.request_id, calls.request_id_prefix)).limit(MAX_IDS + 1)
         number = await session.scalar(select(func.count()).select_from(ids.subquery())) or 0
-        # the order of an expression, by which no index of the time is read
-        yield query if number > MAX_IDS else query.order_by(None).order_by((_START + 0).desc(), _ID.desc())
+        yield query if number > MAX_IDS else _sorted(query)
     elif calls.only.get("end_user"):
         yield query.where(text(HAS_END_USER))
     elif calls.failed or calls.only.get("reason"):
@@ -98,6 +104,8 @@ async def _queries(session: AsyncSession, search: _Search) -> AsyncGenerator["Se
         yield query.add_columns(_ROWS.c.failure_kind).where(text(HAS_FAILED))
     elif not calls.columns and not calls.min_duration_micros:
         yield query
+    elif calls.min_duration_micros and KEY_COLUMN in calls.columns and await _are_few_by_keys(session, search):
+        yield _sorted(query)
     else:
         for low, high in _windows(search):
             yield _in_hours(search, low, high)
@@ -105,6 +113,21 @@ async def _queries(session: AsyncSession, search: _Search) -> AsyncGenerator["Se
         oldest = await session.scalar(select(func.min(_ALL_HOURS.c.start_micros)))
         if oldest is None or oldest > search.since:
             yield _selection(search._replace(until=min(search.until, oldest or search.until)))
+
+
+def _sorted(query: "Select[Any]") -> "Select[Any]":
+    """Return the query in the order of an expression, by which no index of the time is read."""
+    return query.order_by(None).order_by((_START + 0).desc(), _ID.desc())
+
+
+async def _are_few_by_keys(session: AsyncSession, search: _Search) -> bool:
+    """Return whether the selected keys have so few calls in the time of a search that all of these can be read."""
+    columns, calls = _KEY_DAYS.c, search.calls
+    of_keys = CallFilter(calls.since, only={KEY_DIMENSION: calls.only.get(KEY_DIMENSION, ())}, keys=calls.keys)
+    number = select(func.sum(columns.requests)).where(*selected_rows(of_keys, _KEY_DAYS))
+    first = start_of(DAY_BUCKET, search.since)
+    counted = await session.scalar(number.where(columns.start_micros >= first, columns.start_micros < search.until))
+    return int(counted or 0) <= MAX_KEY_CALLS
 
 
 def _windows(search: _Search) -> list[tuple[int, int]]:

@@ -23,7 +23,7 @@ from umg_grpc.store.usage_totals import start_of
 
 SWEEP_ROWS = 1000  # deleted in one transaction, since other writers wait for it
 ROW_BYTES = 1024
-"""Size of a row with its indexes, rounded up: 819 bytes on PostgreSQL for the records with which `python -m
+"""Size of a row with its indexes, rounded up: 965 bytes on PostgreSQL for the records with which `python -m
 tests.proofs.usage_scale` fills a database, of which 482 are the row and 159 the largest index; less on SQLite.
 """
 TOTALS_MARGIN_MICROS = 3600 * 10**6

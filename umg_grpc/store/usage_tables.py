@@ -89,6 +89,7 @@ class UsageRow(_RecordColumns):
     __table_args__ = (
         Index("ix_call_records_request_id", "request_id", "start_micros", "record_id"),
         Index("ix_call_records_facts", *FACT_COLUMNS),
+        Index("ix_call_records_key", "key_id", "start_micros", "record_id", "duration_micros"),
         _partial(
             "ix_call_records_failed",
             ("start_micros", "record_id", "reason", "failure_kind", *FACT_COLUMNS[2:9]),

@@ -100,6 +100,24 @@ async def test_pages_have_the_selected_records_and_read_no_table_as_a_whole(usag
         assert any("SEARCH call_records" in step for step in plans)
 
 
+@pytest.mark.parametrize("few", [True, False])
+async def test_slow_calls_of_keys_are_read_by_their_index_or_by_hours(
+    usage_store: Store, monkeypatch: pytest.MonkeyPatch, few: bool
+) -> None:
+    if not few:
+        monkeypatch.setattr(usage_record_pages, "MAX_KEY_CALLS", 3)
+    records = UsageRecords(usage_store)
+    await records.insert(lines(*RECORDS))
+    plans = _plans(usage_store)
+    calls = CallFilter(SINCE, UNTIL, {"key": ["key_4", "key_8"]}, min_duration_micros=100_000_000)
+    found = await records.page(calls, None, len(RECORDS))
+    slow = [each for each in RECORDS if each.key_id in {"key_4", "key_8"} and each.duration_micros >= 100_000_000]
+    assert slow
+    assert sorted(each.record_id for each in found) == sorted(each.record_id for each in slow)
+    if plans and few:
+        assert any("ix_call_records_key" in step for step in plans)
+
+
 async def test_calls_of_versions_without_durations_are_among_the_slow_ones(usage_store: Store) -> None:
     records = UsageRecords(usage_store)
     await records.insert(lines(record(0, duration_micros=5 * 10**6), record(1, duration_micros=10**6)))
