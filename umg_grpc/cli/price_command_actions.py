@@ -34,14 +34,9 @@ from umg_grpc.knowledge.shipped_prices import (
 )
 from umg_grpc.knowledge.vendor_addresses import vendor_of
 from umg_grpc.routing import Router, Target
-from umg_grpc.routing.channel_model_prices import (
-    PriceSource,
-    has_own_prices,
-    is_priced,
-    price_region_of,
-    sourced_prices,
-)
+from umg_grpc.routing.channel_model_prices import has_own_prices, is_priced, price_region_of, sourced_prices
 from umg_grpc.routing.set_model_prices import with_set_prices
+from umg_grpc.v1 import pb
 from umg_grpc.wire.protobuf_json import to_json
 
 FETCH_SECONDS = 60.0
@@ -55,15 +50,13 @@ PRICE_COLUMNS = (
     Column("retired", 3),
     Column("as of", 4),
 )
-
-
 SOURCE_TEXTS = {
-    PriceSource.FILE: "the config",
-    PriceSource.DATABASE: "the database, by `umg prices set`",
-    PriceSource.PROVIDER: "the provider's model list",
-    PriceSource.GATEWAY: "a model of the gateway itself",
-    PriceSource.PUBLIC: "public prices",
-    PriceSource.DEFAULT: "`unpriced` of the config",
+    pb.PRICE_SOURCE_FILE: "the config",
+    pb.PRICE_SOURCE_DATABASE: "the database, by `umg prices set`",
+    pb.PRICE_SOURCE_PROVIDER: "the provider's model list",
+    pb.PRICE_SOURCE_GATEWAY: "a model of the gateway itself",
+    pb.PRICE_SOURCE_PUBLIC: "public prices",
+    pb.PRICE_SOURCE_DEFAULT: "`unpriced` of the config",
 }
 
 

@@ -1,7 +1,6 @@
 """Prices of a model at one channel with their source, and the operations that they are enough to charge."""
 
 from collections.abc import Iterable, Sequence
-from enum import StrEnum
 from typing import NamedTuple
 
 from umg_grpc.config import Channel, Config
@@ -17,23 +16,11 @@ from umg_grpc.v1 import pb
 CHARGED_OPERATIONS = frozenset(value for value, row in OPERATIONS_BY_VALUE.items() if row.units)
 
 
-class PriceSource(StrEnum):
-    """Source of the prices of a model at a channel, as `umg.v1.PriceSource` in JSON."""
-
-    FILE = "file"
-    DATABASE = "database"
-    PROVIDER = "provider"
-    GATEWAY = "gateway"
-    PUBLIC = "public"
-    DEFAULT = "default"
-    NONE = "none"
-
-
 class SourcedPrices(NamedTuple):
     """Prices of a model at a channel with their source."""
 
     prices: Sequence[pb.Price]
-    source: PriceSource
+    source: "pb.PriceSource.ValueType"
     place: str = ""
     """File and line of the config that state them, `umg.yaml:41`; "" for prices from elsewhere."""
 
@@ -47,12 +34,12 @@ def sourced_prices(config: Config, channel: Channel, model: str, upstream: str) 
         return own
     vendor = vendor_of(channel.base_url)
     if config.shipped_prices and (public := shipped_prices(upstream, vendor, config.public_prices)):
-        return SourcedPrices(public, PriceSource.PUBLIC)
+        return SourcedPrices(public, pb.PRICE_SOURCE_PUBLIC)
     info = config.models.get(model)
     of_model = (None, "") if info is None else (info.unpriced, info.unpriced_place)
     written = (of_model, (channel.unpriced, channel.unpriced_place), (config.unpriced, config.unpriced_place))
     prices, place = next((each for each in written if each[0] is not None), ((), ""))
-    return SourcedPrices(prices or (), PriceSource.DEFAULT if prices else PriceSource.NONE, place)
+    return SourcedPrices(prices or (), pb.PRICE_SOURCE_DEFAULT if prices else pb.PRICE_SOURCE_NONE, place)
 
 
 def stated_prices(config: Config, channel: Channel, model: str, upstream: str) -> Sequence[pb.Price]:
@@ -79,15 +66,14 @@ def _own_prices(config: Config, channel: Channel, model: str) -> SourcedPrices |
     info = config.models.get(model)
     described = () if info is None else info.described.prices
     if described and info is not None and info.price_place:
-        return SourcedPrices(described, PriceSource.FILE, info.price_place)
+        return SourcedPrices(described, pb.PRICE_SOURCE_FILE, info.price_place)
     found = config.set_prices.get((model, channel.name)) or config.set_prices.get((model, EVERY_CHANNEL))
     if found is not None:
-        return SourcedPrices(found, PriceSource.DATABASE)
+        return SourcedPrices(found, pb.PRICE_SOURCE_DATABASE)
     if described:
-        return SourcedPrices(described, PriceSource.PROVIDER)
-    return (
-        None if set(OWN_PROTOCOLS).isdisjoint(channel.protocols) else SourcedPrices((FREE_PRICE,), PriceSource.GATEWAY)
-    )
+        return SourcedPrices(described, pb.PRICE_SOURCE_PROVIDER)
+    is_own = not set(OWN_PROTOCOLS).isdisjoint(channel.protocols)
+    return SourcedPrices((FREE_PRICE,), pb.PRICE_SOURCE_GATEWAY) if is_own else None
 
 
 def has_own_prices(config: Config, channel: Channel, model: str) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -17,13 +17,7 @@ from umg_grpc.knowledge.public_price_rows import rates_of
 from umg_grpc.knowledge.shipped_prices import price_row, price_source
 from umg_grpc.knowledge.vendor_addresses import vendor_of
 from umg_grpc.operations import ModelOperation
-from umg_grpc.routing.channel_model_prices import (
-    PriceSource,
-    SourcedPrices,
-    price_region_of,
-    sourced_prices,
-    target_prices,
-)
+from umg_grpc.routing.channel_model_prices import SourcedPrices, price_region_of, sourced_prices, target_prices
 from umg_grpc.routing.channel_order import RoutePreferences
 from umg_grpc.routing.channel_target import Target, is_own
 from umg_grpc.routing.overridden_channels import Overrides
@@ -37,9 +31,6 @@ from umg_grpc.v1.limits import MAX_COUNT
 MAX_UNLISTED = 1000
 """Most called models that are in no list of models."""
 MAX_KEYS = 3
-SOURCE_VALUES: Final = {
-    PriceSource(name.removeprefix("PRICE_SOURCE_").lower()): value for name, value in pb.PriceSource.items() if value
-}
 
 
 class PriceView(IntEnum):
@@ -189,12 +180,12 @@ class PricedModels:
             channel=target.channel.name,
             upstream_model=target.model,
             prices=found.prices,
-            source=SOURCE_VALUES[found.source],
+            source=found.source,
             place=found.place,
             unpriced_operations=unpriced,
         )
-        vendor = vendor_of(target.channel.base_url)
-        if found.source is PriceSource.PUBLIC and (row := price_row(target.model, vendor, self._config.public_prices)):
+        vendor, public = vendor_of(target.channel.base_url), self._config.public_prices
+        if found.source == pb.PRICE_SOURCE_PUBLIC and (row := price_row(target.model, vendor, public)):
             message.origin, message.as_of = price_source(row)
             if is_whole:
                 region = price_region_of(target.channel, target.model)

@@ -1,26 +1,19 @@
 """JSON of request bodies about prices of models, by the rules of `administration_api_json.py`."""
 
-from collections.abc import Mapping
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from umg_grpc.knowledge.price_texts import ALL_UNITS
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json_decoding import invalid, parse
-from umg_grpc.wire.protobuf_json import enum_names
-
-UNIT_VALUES: Mapping[str, "pb.BillableUnit.ValueType"] = {
-    name: pb.BillableUnit.ValueType(value) for value, name in enum_names(pb.BillableUnit.DESCRIPTOR).items()
-}
-"""Name of a unit in JSON -> unit."""
-MAX_AMOUNT = 2**63 - 1
+from umg_grpc.wire.core.json_decoding import INT64_MAX, invalid, parse
 
 
 class PriceJson(Struct, kw_only=True, forbid_unknown_fields=True):
     """Price of one kind of unit in a request body: the fields of `umg.v1.Price`."""
 
     unit: str
-    micro_credits_per_million: Annotated[int, Meta(ge=0, le=MAX_AMOUNT)]
+    micro_credits_per_million: Annotated[int, Meta(ge=0, le=INT64_MAX)]
     size: str = ""
     quality: str = ""
 
@@ -46,8 +39,8 @@ def decode_update_model_price(body: bytes) -> pb.UpdateModelPriceRequest:
 
 
 def _price(number: int, price: PriceJson) -> pb.Price:
-    if (unit := UNIT_VALUES.get(price.unit)) is None:
-        raise invalid(f"prices[{number}].unit", f"expected one of {', '.join(UNIT_VALUES)}")
+    if (unit := ALL_UNITS.get(price.unit)) is None:
+        raise invalid(f"prices[{number}].unit", f"expected one of {', '.join(ALL_UNITS)}")
     return pb.Price(
         unit=unit,
         size=price.size,

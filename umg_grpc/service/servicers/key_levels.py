@@ -4,6 +4,7 @@ from umg_grpc.access.access_control import Authority
 from umg_grpc.access.account_levels import AccountLevel
 from umg_grpc.access.api_keys import Key
 from umg_grpc.access.role_permissions import Extent
+from umg_grpc.service.servicers.account_administration import KIND_VALUES
 from umg_grpc.service.servicers.budget_messages import balance_messages, present_accounts
 from umg_grpc.store import Store
 from umg_grpc.store.budget_accounts import BudgetAccounts
@@ -35,7 +36,7 @@ class KeyLevels:
 
 def _message(level: AccountLevel) -> pb.KeyLevel:
     return pb.KeyLevel(
-        kind=pb.AccountKind.Value(f"ACCOUNT_KIND_{level.kind.upper()}"),
+        kind=KIND_VALUES[level.kind],
         model_patterns=level.model_patterns,
         requests_per_minute=level.requests_per_minute,
         tokens_per_minute=level.tokens_per_minute,
