@@ -386,7 +386,7 @@ class Config:
     set_prices: Mapping[tuple[str, str], tuple[pb.Price, ...]] = field(
         default_factory=lambda: MappingProxyType({}), compare=False, repr=False
     )
-    """Prices of the database by model and channel, "" for all channels: no file states them, and its prices hold."""
+    """Prices of the database by model and channel, "" for all channels. Those of the file take precedence."""
     discovery: Discovery = Discovery()
     keys: KeySettings = KeySettings()
     sign_on: SignOn = field(default_factory=SignOn)

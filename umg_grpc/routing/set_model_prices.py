@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import TypeAlias
 
 from umg_grpc.base.errors import UmgError
@@ -44,9 +43,8 @@ def prices_by_place(prices: Iterable[SetPrice]) -> SetPrices:
 
 
 def with_set_prices(config: Config, found: SetPrices) -> Config:
-    """Return the config with the prices that have an effect in it."""
-    effective = {place: each.prices for place, each in found.items() if not price_place(config, each.model)}
-    return replace(config, set_prices=MappingProxyType(effective)) if effective else config
+    """Return the config with the prices. Prices in its file take precedence."""
+    return replace(config, set_prices={place: each.prices for place, each in found.items()})
 
 
 def price_place(config: Config, model: str) -> str:

@@ -44,7 +44,7 @@ class ModelPriceReport:
     ) -> pb.ListModelPricesResponse:
         """Return a page of models, or one. `keys`: keys whose usage the caller may see. Raise UmgError."""
         after = _position(request.page_token) if request.page_token else None
-        models = _models(states, *await self._stored(states, keys))
+        models = _models(states, await self._prices(states), await self._calls(keys))
         router = states.channels.router
         names = [router.resolve(request.model).model.id] if request.model else models.names()
         rows = await asyncio.to_thread(models.rows, [(name, models.targets(name)) for name in names])
@@ -73,20 +73,25 @@ class ModelPriceReport:
 
     async def one(self, states: ChannelStates, prices: SetPrices, model: str, keys: KeySelection) -> pb.PricedModel:
         """Return a model as it is with these prices."""
-        _, calls = await self._stored(states, keys)
-        models = _models(states, prices, calls)
+        models = _models(states, prices, await self._calls(keys))
         [row] = models.rows([(model, models.targets(model))])
         of_keys = await self._keys([model] if row.unpriced else [], keys)
         return models.message(row, of_keys.get(model, ()), PriceView.WITH_SOURCES, is_whole=False)
 
-    async def _stored(self, states: ChannelStates, keys: KeySelection) -> tuple[SetPrices, Mapping[str, int]]:
-        """Return the set prices, and the number of calls by model; those in memory while there is no database."""
+    async def _prices(self, states: ChannelStates) -> SetPrices:
+        """Return the set prices; those in memory while there is no database."""
         try:
-            prices = await self._table.read()
+            return await self._table.read()
+        except (SQLAlchemyError, OSError):
+            return states.prices
+
+    async def _calls(self, keys: KeySelection) -> Mapping[str, int]:
+        """Return the number of calls by model; none while there is no database."""
+        try:
             sums = await self._usage.sums(["model"], CallFilter(self._since(), keys=keys))
         except (SQLAlchemyError, OSError):
-            return states.prices, {}
-        return prices, {str(each.group[0]): each.requests for each in sums}
+            return {}
+        return {str(each.group[0]): each.requests for each in sums}
 
     async def _keys(self, models: Sequence[str], keys: KeySelection) -> Mapping[str, Sequence[str]]:
         """Return the keys that called each of these models, the most frequent first."""

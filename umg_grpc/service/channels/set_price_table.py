@@ -41,11 +41,8 @@ class SetPriceTable:
             before = () if row is None else _set_price(row).prices
             if before == tuple(prices) and (row is None or row.note == note):
                 return
-            if row is not None:
-                await session.delete(row)
-                await session.flush()
             if prices:
-                session.add(
+                await session.merge(
                     ModelPriceRow(
                         model=model,
                         channel=channel,
@@ -56,6 +53,8 @@ class SetPriceTable:
                         update_micros=micros_of(now),
                     )
                 )
+            elif row is not None:
+                await session.delete(row)
             await session.flush()
             name = "price" if channel == EVERY_CHANNEL else f"price at {channel}"
             changed = ChangedObject(MODEL_KIND, model, model)
