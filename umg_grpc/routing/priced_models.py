@@ -75,10 +75,12 @@ class PricedRow:
         """Position in the list: models without a price first, then the most called ones."""
         return ModelPosition(not self.unpriced, -self.calls, self.model)
 
-    def fits(self, text: str) -> bool:
-        """Return whether a text, in lower case, is a part of a name."""
-        channels = (f"{target.channel.name} {target.model}" for target, _, _ in self.channels)
-        return any(text in name.lower() for name in (self.model, *self.aliases, *channels))
+    def fits(self, text: str, view: PriceView) -> bool:
+        """Return whether a text, in lower case, is a part of a name that the caller sees."""
+        names = [self.model, *self.aliases]
+        if view >= PriceView.WITH_SOURCES:
+            names += (f"{target.channel.name} {target.model}" for target, _, _ in self.channels)
+        return any(text in name.lower() for name in names)
 
 
 class PricedModels:

@@ -211,7 +211,7 @@ async def test_malformed_prices_are_refused_by_their_field_and_prices_are_listed
 async def test_roles_see_parts_and_changes_are_audited(tmp_path: Path) -> None:
     async with provider() as url, running(config(url), tmp_path) as gateway:
         owner, store = HttpAdmin(gateway.url, KEY), gateway.service.store
-        seen = {}
+        seen, found_by_channel = {}, set()
         for role in Role:
             made = {"name": f"a {role}", "memberships": [Membership("", role)]}
             user = await Users(store).create(SERVICE_ACCOUNT, made)  # type: ignore[arg-type]
@@ -219,11 +219,14 @@ async def test_roles_see_parts_and_changes_are_audited(tmp_path: Path) -> None:
             admin = HttpAdmin(gateway.url, secret)
             [found] = (await listed(admin, model="public")).models
             seen[role] = bool(found.prices), bool(found.channels), bool(found.routes)
+            if (await listed(admin, text="famous")).models:
+                found_by_channel.add(role)
             if role is not Role.OWNER:
                 with pytest.raises(CommandError, match=f"your role is {role}"):
                     await update(admin, prices=SET)
         whole, part, own = (True, True, True), (True, True, False), (True, False, False)
         assert seen == {Role.OWNER: whole, Role.ADMIN: whole, Role.VIEWER: whole, Role.BILLING: part, Role.MEMBER: own}
+        assert found_by_channel == {*Role} - {Role.MEMBER}  # which does not see the channels
         await update(owner, prices=SET, note="contract")
         events = await owner.call(pb.ListAuditEventsRequest(object_ids=["own"]), pb.ListAuditEventsResponse)
         changed, *refused = events.events
