@@ -7,8 +7,6 @@
 /** A row of the table. @typedef {{ label: string, seconds: number, open: boolean, texts: string[] }} Bucket */
 /** A column of the table. @typedef {{ name: string, ink: string, texts: string[], values: (number | null)[] }} Column */
 
-/** Forms of charts of which a column of the chart is a sum of the table's columns. */
-const STACKED = new Set(["stack"]);
 const PLOT_HEIGHT = 180;
 const POINT_PIXELS = 6;
 const HATCH_PIXELS = 6;
@@ -112,6 +110,7 @@ class DrawnChart {
     this.table = table;
     this.columns = columns;
     this.form = figure.dataset["form"] ?? "";
+    this.isStack = this.form === "stack";
     this.place = -1;
     this.room = /** @type {HTMLElement} */ (figure.querySelector(".plot"));
     this.tip = made("div", "tip");
@@ -152,7 +151,7 @@ class DrawnChart {
     const times = this.table.buckets.map((bucket) => bucket.seconds);
     const tops = this.columns.map((column, place) =>
       column.values.map((value, row) => {
-        if (STACKED.has(this.form)) return this.sum(row, place + 1);
+        if (this.isStack) return this.sum(row, place + 1);
         return column.ink === "failed" && value !== null ? -value : value;
       }),
     );
@@ -209,7 +208,7 @@ class DrawnChart {
    */
   series(column, place) {
     const stroke = this.colours?.[place] ?? "";
-    if (this.form === "columns" || STACKED.has(this.form)) return this.bars(column, place, stroke);
+    if (this.form === "columns" || this.isStack) return this.bars(column, place, stroke);
     const fill = column.ink === "left" ? hatched(stroke, 0.4) : undefined;
     const alone = column.values.flatMap((value, row) => (value !== null && !isNear(column.values, row) ? [row] : []));
     const points = { size: POINT_PIXELS, fill: stroke, filter: () => alone }; // of values that no line leads to
@@ -231,7 +230,7 @@ class DrawnChart {
     const disp = {
       fill: { unit: 3, values: () => fills },
       stroke: { unit: 3, values: () => rows.map(() => edge) },
-      ...(STACKED.has(this.form) && {
+      ...(this.isStack && {
         y0: { unit: 1, values: () => rows.map((row) => this.sum(row, place)) },
         y1: { unit: 1, values: () => rows.map((row) => this.sum(row, place + 1)) },
       }),
@@ -316,9 +315,9 @@ class DrawnChart {
       head.prepend(/** @type {Node} */ (this.inks[number]?.cloneNode()));
       row.append(head, made("td", "", column.texts[place]));
       const value = column.values[place];
-      if (STACKED.has(this.form) && total) row.append(made("td", "", `${Math.round((100 * (value ?? 0)) / total)} %`));
+      if (this.isStack && total) row.append(made("td", "", `${Math.round((100 * (value ?? 0)) / total)} %`));
     });
-    if (STACKED.has(this.form)) {
+    if (this.isStack) {
       const row = table.insertRow();
       row.append(made("th", "", this.table.group.dataset["total"]), made("td", "", total.toLocaleString("en", { maximumSignificantDigits: 6 })));
     }

@@ -22,7 +22,8 @@ function read() {
     request.open("GET", location.pathname + location.search);
     request.responseType = "document";
     request.setRequestHeader("if-none-match", tag);
-    request.onerror = () => done(null);
+    request.timeout = PERIOD_MILLISECONDS; // so that a late response cannot replace a newer one
+    request.onerror = request.ontimeout = () => done(null);
     request.onload = () => {
       if (new URL(request.responseURL).pathname !== location.pathname) switchLive(false); // the session has ended
       const isRead = request.status === 200 && isLive();
