@@ -93,10 +93,10 @@ class Filters:
         older = self.changed(page=next_page_token) if next_page_token else ""
         return ListPages(older, self.changed() if self.page_token else "")
 
-    def kept(self) -> str:
-        """Return the query with the filters that other pages have, too."""
+    def kept(self, **changes: str) -> str:
+        """Return the query with the filters that other pages have, too, and with changed ones."""
         names = ("since", "until", *LIST_NAMES, "tag", FAILED_FLAG)
-        shown = {name: value for name, value in self.query.items() if name in names}
+        shown = {name: value for name, value in self.query.items() if name in names} | changes
         return f"?{urlencode(shown, safe=',:=*')}" if shown else ""
 
     def command(self, command: str, *extra: str) -> str:

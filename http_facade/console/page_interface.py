@@ -10,6 +10,8 @@ from http_facade.console.address_filters import Filters
 from http_facade.console.caller_rights import CallerRights, ServiceCalls
 from umg_grpc.v1 import pb
 
+CALLS_PATH = "/console/requests"
+
 
 @dataclass(frozen=True)
 class Visit:
@@ -21,6 +23,13 @@ class Visit:
     parameters: Mapping[str, str]
     """Parameters of the path, by their names in the table of pages."""
     now: datetime
+
+    def calls_path(self, **changes: str) -> str:
+        """Return the path of the calls by the filters of the address, some of them changed; "" for a person that may
+        not see them.
+        """
+        sees_calls = self.rights.may(pb.PERMISSION_RECORDS_READ)
+        return f"{CALLS_PATH}{self.filters.kept(**changes)}" if sees_calls else ""
 
 
 Form: TypeAlias = Mapping[str, str]

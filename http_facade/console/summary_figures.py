@@ -84,14 +84,11 @@ def spend_rows(visit: Visit, summary: pb.GetCallSummaryResponse, **filters: str)
     """Return the models with the highest cost, then the others together without a name. `filters`: those of the calls
     behind a row, besides the model and those of the address.
     """
-    sees_calls = visit.rights.may(pb.PERMISSION_RECORDS_READ)
     groups = [*summary.groups, *([summary.other_groups] if summary.other_group_count else [])]
     return [
         SpendRow(
             model=printable(group.value),
-            path=f"/console/requests{visit.filters.changed(model=group.value, **filters)}"
-            if sees_calls and group.value
-            else "",
+            path=visit.calls_path(model=group.value, **filters) if group.value else "",
             figures=group.current,
             share=share_text(group.current.micro_credits, summary.total.micro_credits),
             change=change_text(group.current.micro_credits, group.previous.micro_credits),

@@ -9,6 +9,7 @@ import msgspec
 
 from http_facade.console.address_filters import ListPages
 from http_facade.console.page_interface import Visit
+from http_facade.console.pages.request_pages import call_path
 from umg_grpc.base.printable_text import printable
 from umg_grpc.v1 import pb
 
@@ -81,8 +82,12 @@ async def load_audit(visit: Visit) -> AuditTable:
     )
 
 
-def history_path(object_id: str, kind: str = "") -> str:
-    """Return the path of the acts on an object. `kind`: of an object whose id is a name."""
+def history_path(visit: Visit, object_id: str, kind: str = "") -> str:
+    """Return the path of the acts on an object; "" for a person that may not see them. `kind`: of an object whose id is
+    a name.
+    """
+    if not visit.rights.may(pb.PERMISSION_AUDIT_READ):
+        return ""
     of_kind = f"&kind={kind}" if kind else ""
     return f"/console/audit?since=90d&object={quote(object_id, safe='')}{of_kind}"
 
@@ -97,7 +102,7 @@ def _row(event: pb.AuditEvent) -> AuditLine:
         object_name=printable(event.object_name or event.object_id),
         object_path=f"/console/{pages}/{quote(event.object_id, safe='')}" if pages and event.object_id else "",
         changes=list(_changes(_settings(event.before_json), _settings(event.after_json))),
-        request_path=f"/console/requests/{quote(event.request_id, safe='')}" if event.request_id else "",
+        request_path=call_path(event.request_id) if event.request_id else "",
     )
 
 

@@ -140,7 +140,7 @@ async def load_channel(visit: Visit) -> ChannelView:
         is_disabled=details.settings.disabled,
         may_check=visit.rights.may(pb.PERMISSION_CHANNELS_CHECK),
         may_change=visit.rights.may(pb.PERMISSION_CHANNELS_WRITE),
-        history=history_path(details.channel, "channel") if visit.rights.may(pb.PERMISSION_AUDIT_READ) else "",
+        history=history_path(visit, details.channel, "channel"),
     )
 
 
@@ -149,9 +149,7 @@ async def _charts(visit: Visit, channel: str) -> ChartTable | None:
         return None
     summary = await call_summary(visit, channels=[channel])
     charts = calls_chart(summary), first_byte_chart(summary), whole_call_chart(summary)
-    sees_calls = visit.rights.may(pb.PERMISSION_RECORDS_READ)
-    path = f"/console/requests{visit.filters.changed(channel=channel)}" if sees_calls else ""
-    return summary_charts(summary, charts, path, visit.now)
+    return summary_charts(summary, charts, visit.calls_path(channel=channel), visit.now)
 
 
 async def check_channel(visit: Visit, form: Form) -> Shown:

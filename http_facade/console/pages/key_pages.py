@@ -122,8 +122,6 @@ async def load_key(visit: Visit) -> KeyView:
     key = await _find(visit)
     names = await account_names(visit.calls, visit.rights, [key.settings.project_id])
     summary = await call_summary(visit, key_ids=[key.key_id])
-    sees_calls = visit.rights.may(pb.PERMISSION_RECORDS_READ)
-    calls_path = f"/console/requests{visit.filters.changed(key=key.key_id)}" if sees_calls else ""
     settings, row = key.settings, key_row(key, names, visit.now)
     return KeyView(
         row=row,
@@ -132,13 +130,13 @@ async def load_key(visit: Visit) -> KeyView:
         channels=", ".join(settings.channels),
         tags=dict(sorted(settings.tags.items())),
         budget_chart=await budget_chart(visit, row.meters, key_ids=[key.key_id]),
-        charts=summary_charts(summary, [calls_chart(summary)], calls_path, visit.now),
+        charts=summary_charts(summary, [calls_chart(summary)], visit.calls_path(key=key.key_id), visit.now),
         models_used=spend_rows(visit, summary, key=key.key_id),
         failed=await failed_calls(visit, key),
         overlaps=OVERLAP_WORDS,
         may_rotate=_is_open(key) and visit.rights.may_change(pb.PERMISSION_KEYS_ROTATE, key),
         may_change=_is_open(key) and visit.rights.may_change(pb.PERMISSION_KEYS_WRITE, key),
-        history=history_path(key.key_id) if visit.rights.may(pb.PERMISSION_AUDIT_READ) else "",
+        history=history_path(visit, key.key_id),
         project_path=f"/console/projects/{quote(settings.project_id)}" if settings.project_id else "",
     )
 
@@ -161,12 +159,16 @@ async def create_key(visit: Visit, form: Form) -> Shown:
 
 async def rotate_key(visit: Visit, form: Form) -> Shown:
     """Give the key a new secret, and show it once."""
-    key = await _find(visit)
+    made = await rotated(visit, form, (await _find(visit)).key_id)
+    return new_secret(made.key, made.secret, is_rotated=True)
+
+
+async def rotated(visit: Visit, form: Form, key_id: str) -> pb.RotateKeyResponse:
+    """Rotate a key, with the overlap in a form."""
     body = {"overlap_seconds": form_values.number(form, "overlap")}
     request = bodies.decode_rotate(msgspec.json.encode(body))
-    request.key_id = key.key_id
-    made = await visit.calls.call(request, pb.RotateKeyResponse)
-    return new_secret(made.key, made.secret, is_rotated=True)
+    request.key_id = key_id
+    return await visit.calls.call(request, pb.RotateKeyResponse)
 
 
 async def revoke_key(visit: Visit, form: Form) -> Done:

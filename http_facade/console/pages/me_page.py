@@ -4,22 +4,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-import msgspec
-from google.protobuf.timestamp_pb2 import Timestamp
-
 from http_facade.console import form_values
+from http_facade.console.address_filters import timestamp_of
 from http_facade.console.budget_meters import BudgetMeter, balance_meters
 from http_facade.console.figure_texts import count_text
 from http_facade.console.object_names import account_names
-from http_facade.console.page_interface import Done, Form, Shown, Visit
-from http_facade.console.pages.key_pages import OVERLAP_WORDS, KeyRow, NewSecret, failed_calls, key_row
+from http_facade.console.page_interface import CALLS_PATH, Done, Form, Shown, Visit
+from http_facade.console.pages.key_pages import OVERLAP_WORDS, KeyRow, NewSecret, failed_calls, key_row, rotated
 from http_facade.console.pages.request_pages import CallRow
 from http_facade.console.pages.session_rows import OpenSessionRow, end_session, session_rows
 from http_facade.console.summary_figures import Figure, call_summary, figures
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.printable_text import printable
 from umg_grpc.v1 import pb
-from umg_grpc.wire import administration_api_json as bodies
 from umg_grpc.wire.protobuf_json import enum_names
 
 ME_PATH, ME_ADDRESS = "me", "/console/me"
@@ -104,9 +101,7 @@ async def load_me(visit: Visit) -> MyPage:
 
 async def rotate_own(visit: Visit, form: Form) -> Shown:
     """Give the key of the session a new secret, and show it once."""
-    request = bodies.decode_rotate(msgspec.json.encode({"overlap_seconds": form_values.number(form, "overlap")}))
-    request.key_id = visit.rights.caller.key_id
-    made = await visit.calls.call(request, pb.RotateKeyResponse)
+    made = await rotated(visit, form, visit.rights.caller.key_id)
     return Shown("secret", NewSecret(made.key, ME_ADDRESS, made.secret, is_rotated=True))
 
 
@@ -120,12 +115,10 @@ async def _own_key(visit: Visit) -> OwnKey:
     usage = await visit.calls.call(pb.GetUsageRequest(), pb.GetUsageResponse)
     key, levels = usage.key, usage.levels
     summary = await call_summary(visit)  # of the calls that a holder may see: those of the key
-    calls_path = f"/console/requests{visit.filters.kept()}"
-    failed_path = f"/console/requests{visit.filters.changed(failed='1')}"
-    models = await _models(visit)
+    models, kept = await _models(visit), visit.filters.kept
     return OwnKey(
         row=key_row(key, {}, visit.now),
-        figures=list(figures(summary, calls_path, failed_path)),
+        figures=list(figures(summary, f"{CALLS_PATH}{kept()}", f"{CALLS_PATH}{kept(failed='1')}")),
         levels=[
             LevelView(
                 kind=KIND_NAMES[each.kind],
@@ -162,8 +155,8 @@ async def _models(visit: Visit) -> list[str]:
 
 async def _days(visit: Visit, key: pb.Key) -> list[pb.UsageEntry]:
     """Return the usage of the last days, the newest first; days without calls are left out."""
-    begin = Timestamp()
-    begin.FromDatetime(visit.now.replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=SHOWN_DAYS - 1))
+    today = visit.now.replace(hour=0, minute=0, second=0, microsecond=0)
+    begin = timestamp_of(today - timedelta(days=SHOWN_DAYS - 1))
     request = pb.ListUsageRequest(key_ids=[key.key_id], bucket=pb.USAGE_BUCKET_DAY, start_time=begin)
     entries = (await visit.calls.call(request, pb.ListUsageResponse)).entries
     return sorted(entries, key=lambda entry: -entry.start_time.seconds)

@@ -193,7 +193,7 @@ async def load_model(visit: Visit) -> ModelView:
         ),
         channel_names=[each.channel for each in model.channels],
         usage_path=f"/console/usage?by=key&model={quote(model.model, safe='')}",
-        history=history_path(model.model, "model") if visit.rights.may(pb.PERMISSION_AUDIT_READ) else "",
+        history=history_path(visit, model.model, "model"),
     )
 
 
@@ -234,7 +234,6 @@ def _address(model: str) -> str:
 def _line(visit: Visit, model: pb.PricedModel, names: Mapping[str, str], *, with_form: bool = False) -> PricedModelLine:
     may_set = visit.rights.may(pb.PERMISSION_PRICES_WRITE) and not model.price_place
     has_form = may_set and (model.unpriced or with_form)
-    sees_calls = visit.rights.may(pb.PERMISSION_RECORDS_READ)
     return PricedModelLine(
         name=printable(model.model),
         path=model_path(model.model),
@@ -243,7 +242,7 @@ def _line(visit: Visit, model: pb.PricedModel, names: Mapping[str, str], *, with
         source=printable(text_by_channel(model, source_text)),
         operations=", ".join(OPERATION_NAMES.get(operation, "") for operation in model.operations),
         calls=model.calls,
-        calls_path=f"/console/requests?model={quote(model.model, safe='')}" if sees_calls and model.calls else "",
+        calls_path=visit.calls_path(model=model.model) if model.calls else "",
         keys=[KeyLink(printable(names.get(each, each)), f"/console/keys/{quote(each)}") for each in model.key_ids],
         more_keys=model.key_count - len(model.key_ids),
         fields=_fields(model) if has_form else [],

@@ -67,16 +67,12 @@ async def load_overview(visit: Visit) -> Overview | LeadElsewhere:
     """Return the state of the gateway, as far as the person may see it; for the holder of a key the way to its page."""
     if visit.rights.is_holder:
         return LeadElsewhere("/console/me")
-    sees_calls = visit.rights.may(pb.PERMISSION_RECORDS_READ)
     summary = await call_summary(visit)
     shows_channels = visit.rights.extent(pb.PERMISSION_CHANNELS_READ) == pb.PERMISSION_EXTENT_ALL
     channels = await visit.calls.call(pb.ListChannelsRequest(), pb.ListChannelsResponse) if shows_channels else None
     listed = list(channels.channels) if channels is not None else []
     shows_alerts = visit.rights.may(pb.PERMISSION_ALERTS_READ)
     alerts = pb.ListAlertsRequest(open_only=True, page_size=1000)
-    filters = visit.filters
-    calls_path = f"/console/requests{filters.kept()}" if sees_calls else ""
-    failed_path = f"/console/requests{filters.changed(failed='1')}" if sees_calls else ""
     charts = (
         calls_chart(summary),
         spend_chart(summary, [group.value for group in summary.groups]),
@@ -84,14 +80,15 @@ async def load_overview(visit: Visit) -> Overview | LeadElsewhere:
         whole_call_chart(summary),
     )
     return Overview(
-        figures=list(figures(summary, calls_path, failed_path)),
-        charts=summary_charts(summary, charts, calls_path, visit.now),
+        figures=list(figures(summary, visit.calls_path(), visit.calls_path(failed="1"))),
+        charts=summary_charts(summary, charts, visit.calls_path(), visit.now),
         models=spend_rows(visit, summary),
         reasons=[
-            _failure(visit, REASON_NAMES.get(each.reason, ""), each, sees_calls=sees_calls)
+            _failure(name, visit.calls_path(reason=name) if name else "", each)
             for each in summary.failures_by_reason
+            for name in [REASON_NAMES.get(each.reason, "")]
         ],
-        kinds=[_failure(visit, each.kind, each, sees_calls=False) for each in summary.failures_by_kind if each.kind],
+        kinds=[_failure(each.kind, "", each) for each in summary.failures_by_kind if each.kind],
         channel_count=len({each.channel for each in listed}),
         troubled=[_trouble(each) for each in listed if each.state != pb.CIRCUIT_STATE_CLOSED],
         shows_channels=shows_channels,
@@ -108,10 +105,10 @@ async def _called_unpriced(visit: Visit) -> int:
     return (await visit.calls.call(request, pb.ListModelPricesResponse)).called_unpriced_models
 
 
-def _failure(visit: Visit, name: str, count: pb.FailureCount, *, sees_calls: bool) -> FailureRow:
+def _failure(name: str, path: str, count: pb.FailureCount) -> FailureRow:
     return FailureRow(
         name=printable(name),
-        path=f"/console/requests{visit.filters.changed(reason=name)}" if sees_calls and name else "",
+        path=path,
         calls=count.request_count,
         change=change_text(count.request_count, count.previous_request_count),
     )

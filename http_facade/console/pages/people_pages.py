@@ -158,7 +158,7 @@ async def load_person(visit: Visit) -> PersonView:
         row=row,
         issuer_roles=given[len(row.roles) :],
         keys=[key_row(key, {}, visit.now) for key in keys],
-        history=history_path(user.user_id) if visit.rights.may(pb.PERMISSION_AUDIT_READ) else "",
+        history=history_path(visit, user.user_id),
         grantable=granting.roles(),
         accounts=await offered_accounts(visit.calls, visit.rights, WRITE_USERS),
         may_change=may_change,

@@ -144,7 +144,7 @@ async def load_project(visit: Visit) -> AccountView:
         budget_chart=await budget_chart(visit, row.meters, project_ids=counted),
         entries=await _usage(visit, counted),
         usage_filter=f"project={quote(','.join(counted))}",
-        history=history_path(account.account_id) if visit.rights.may(pb.PERMISSION_AUDIT_READ) else "",
+        history=history_path(visit, account.account_id),
         may_change=visit.rights.may(WRITE_ACCOUNTS, account.account_id),
     )
 

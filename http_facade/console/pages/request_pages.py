@@ -10,7 +10,7 @@ from http_facade.console.address_filters import ListPages
 from http_facade.console.call_outcomes import OPERATION_NAMES, REASON_NAMES, Mark, duration_text, outcome, tokens
 from http_facade.console.figure_texts import UNKNOWN_TEXT, count_text
 from http_facade.console.object_names import key_ids_of, key_names
-from http_facade.console.page_interface import Visit
+from http_facade.console.page_interface import CALLS_PATH, Visit
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.printable_text import printable
 from umg_grpc.v1 import pb
@@ -149,7 +149,7 @@ async def load_call(visit: Visit) -> CallStory:
 
 def call_path(request_id: str) -> str:
     """Return the path of the page of a call."""
-    return f"/console/requests/{quote(request_id, safe='')}"
+    return f"{CALLS_PATH}/{quote(request_id, safe='')}"
 
 
 def call_row(record: pb.RequestRecord, names: Mapping[str, str]) -> CallRow:

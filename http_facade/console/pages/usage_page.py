@@ -69,20 +69,19 @@ async def load_usage(visit: Visit) -> UsageView:
     rows = [_row(visit, name, names.get(each.value, each.value), each, summary.total) for each in summary.groups]
     if summary.other_group_count:
         rows.append(_row(visit, "", "", summary.other_groups, summary.total))
-    filters = visit.filters
     charts = spend_chart(summary, [names.get(each.value, each.value) for each in summary.groups]), calls_chart(summary)
-    calls_path = f"/console/requests{filters.kept()}" if visit.rights.may(pb.PERMISSION_RECORDS_READ) else ""
+    calls_path = visit.calls_path()
     days = await visit.calls.call(_by_day(visit, key_ids), pb.ListUsageResponse)
     return UsageView(
         figures=list(figures(summary, "", "")),
         charts=summary_charts(summary, charts, calls_path, visit.now),
         cached=cached_charts(days.entries, calls_path, visit.now),
         dimension=name,
-        dimensions={each: filters.changed(by=each) for each in OFFERED_DIMENSIONS},
+        dimensions={each: visit.filters.changed(by=each) for each in OFFERED_DIMENSIONS},
         rows=rows,
         other_count=summary.other_group_count,
-        csv_path=f"/console/usage.csv{filters.changed(by=name)}",
-        command=filters.command("umg usage", f"--by day,{name}"),
+        csv_path=f"/console/usage.csv{visit.filters.changed(by=name)}",
+        command=visit.filters.command("umg usage", f"--by day,{name}"),
     )
 
 
@@ -141,10 +140,9 @@ async def _names(visit: Visit, dimension: str, groups: Sequence[pb.CallGroup]) -
 def _row(visit: Visit, dimension: str, name: str, group: pb.CallGroup, total: pb.CallFigures) -> GroupRow:
     now = group.current
     leads = dimension in {"model", "key", "channel", "project", "agent"} and group.value
-    sees_calls = visit.rights.may(pb.PERMISSION_RECORDS_READ)
     return GroupRow(
         name=printable(name),
-        path=f"/console/requests{visit.filters.changed(**{dimension: group.value})}" if leads and sees_calls else "",
+        path=visit.calls_path(**{dimension: group.value}) if leads else "",
         figures=now,
         failed=share_text(now.failed_request_count, now.request_count),
         cached=share_text(now.cache_read_tokens, now.input_tokens),
