@@ -32,6 +32,8 @@ class CurrentOverrides:
         self.prices: SetPrices = NO_SET_PRICES
         self.version = 0
         """Number of changes of the overrides and prices."""
+        self._applied = 0
+        """Last version whose change was announced."""
         self._table, self._price_table = table, price_table
         self._changed = changed
         self._checked = checked
@@ -76,4 +78,6 @@ class CurrentOverrides:
             if (overrides, prices) != (self.overrides, self.prices):
                 self.overrides, self.prices = overrides, prices
                 self.version += 1
+            if self._applied != self.version:  # also after a load that failed or was cancelled in between
                 await self._changed()
+                self._applied = self.version
