@@ -56,15 +56,12 @@ class ChannelOverrideTable:
         async with self._store.write() as session:
             before, is_changed = await _settings(session, channel), False
             for setting, value in values.items():
-                row = await session.get(ChannelOverrideRow, (channel, setting))
+                row = await session.get(ChannelOverrideRow, (channel, setting), with_for_update=True)
                 if (row is None and value is None) or (row is not None and (row.value, row.note) == (value, note)):
                     continue
                 is_changed = True
-                if row is not None:
-                    await session.delete(row)
-                    await session.flush()
                 if value is not None:
-                    session.add(
+                    await session.merge(
                         ChannelOverrideRow(
                             channel=channel,
                             setting=setting,
@@ -75,6 +72,8 @@ class ChannelOverrideTable:
                             update_micros=micros_of(now),
                         )
                     )
+                elif row is not None:
+                    await session.delete(row)
             if is_changed:
                 await session.flush()
                 after = {**await _settings(session, channel), "note": note}

@@ -37,7 +37,7 @@ class SetPriceTable:
         """Set the prices of a model at a channel, or delete them if there are none. `note`: reason of the change."""
         act, now = CURRENT_ACT.get() or Act(), utc_of(self._store.clock)
         async with self._store.write() as session:
-            row = await session.get(ModelPriceRow, (model, channel))
+            row = await session.get(ModelPriceRow, (model, channel), with_for_update=True)
             before = () if row is None else _set_price(row).prices
             if before == tuple(prices) and (row is None or row.note == note):
                 return
