@@ -170,8 +170,7 @@ def _lines(record: pb.RequestRecord, key: str) -> Iterator[tuple[str, str]]:
     yield "request", record.request_id
     yield "time", time_text(record.start_time, "milliseconds")
     yield "outcome", _outcome(record)
-    if record.message:
-        yield "error", _printable(record.message)
+    yield from _failure_lines(record)
     yield "ms", _ms(record.duration)
     if record.HasField("first_byte_duration"):
         yield "ms to first output", _ms(record.first_byte_duration)
@@ -204,6 +203,13 @@ def _lines(record: pb.RequestRecord, key: str) -> Iterator[tuple[str, str]]:
     if record.prices:
         yield "prices", charged_text(record)
     yield from _refused_lines(record)
+
+
+def _failure_lines(record: pb.RequestRecord) -> Iterator[tuple[str, str]]:
+    if record.message:
+        yield "error", _printable(record.message)
+    if remedies := [attempt.remedy for attempt in record.attempts if attempt.remedy]:
+        yield "to do", remedies[-1]
 
 
 def _refused_lines(record: pb.RequestRecord) -> Iterator[tuple[str, str]]:

@@ -33,6 +33,14 @@ def advice(facts: ProviderFailure) -> str:
     return f"{text} ({status}{facts.message})" if status or facts.message else text
 
 
+def remedy_of_kind(kind: str, facts: ProviderFailure) -> str:
+    """Return the remedy of a recorded failure by the name of its kind; "" for an unknown one, for example of a later
+    version. `facts`: the recorded ones, of any kind.
+    """
+    known = next((each for each in FailureKind if each.value == kind), None)
+    return "" if known is None else remedy(facts._replace(kind=known))
+
+
 def remedy(facts: ProviderFailure) -> str:
     """Return the cause of a provider's failure and its remedy, without the provider's message and the API key."""
     preset = next(
@@ -44,7 +52,7 @@ def remedy(facts: ProviderFailure) -> str:
     return (NO_CREDENTIALS if is_own else FAILURE_REMEDIES[facts.kind]).format(
         key=f" ...{facts.key_tail}" if facts.key_tail else "",
         model=facts.model,
-        path=facts.path,
+        path=facts.path or "the path",
         host=facts.host or "the provider",
         right=right,
         type=f" ({facts.content_type})" if facts.content_type else "",

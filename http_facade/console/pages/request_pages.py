@@ -1,8 +1,11 @@
 """Pages of the recorded calls: the list with its filters, and the whole story of one call."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from urllib.parse import quote
+from functools import cache
+from importlib.resources import files
+from urllib.parse import quote, urlencode
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
@@ -18,6 +21,8 @@ from umg_grpc.v1 import pb
 PAGE_SIZE = 50
 MAX_PERCENT = 100.0
 MIN_BAR_PERCENT = 0.5
+KIND_PATTERN = re.compile(r'^  (\w+): { operation: "(\w+)"', re.MULTILINE)
+"""Kind of calls in the table of the playground, with its operation."""
 
 
 @dataclass(frozen=True)
@@ -51,13 +56,15 @@ class CallList:
 
 @dataclass(frozen=True)
 class AttemptBar:
-    """Attempt of a call at a channel, with its place on the time line in percent of the call."""
+    """Attempt of a call at a channel, with its place on the time line in percent of the call and its row there."""
 
     channel: str
     upstream_model: str
     outcome: Mark
     begin_percent: str
     width_percent: str
+    row: int
+    """0 but for an attempt that began before another one ended."""
     after: str
     milliseconds: str
     status: str
@@ -80,8 +87,13 @@ class CallStory:
     first_byte: str
     message: str
     attempts: Sequence[AttemptBar]
+    shows_attempts: bool
+    """Whether the person may see them."""
     words_of_provider: str
     id_at_provider: str
+    remedy: str
+    replay: str
+    """Path of the playground with the model of the call; "" for an operation that it does not have."""
     tokens: tuple[int, int]
     quantities: Mapping[str, str]
     dropped: str
@@ -132,9 +144,12 @@ async def load_call(visit: Visit) -> CallStory:
         milliseconds=duration_text(record.duration, is_known=record.HasField("duration")),
         first_byte=duration_text(record.first_byte_duration, is_known=record.HasField("first_byte_duration")),
         message=printable(record.message),
-        attempts=[_attempt(record, attempt) for attempt in record.attempts],
+        attempts=attempt_bars(record),
+        shows_attempts=visit.rights.extent(pb.PERMISSION_RECORDS_READ) >= pb.PERMISSION_EXTENT_PART,
         words_of_provider=printable(failed[-1].upstream_message) if failed else "",
         id_at_provider=failed[-1].upstream_request_id if failed else "",
+        remedy=next((each.remedy for each in reversed(record.attempts) if each.remedy), ""),
+        replay=replay_path(record),
         tokens=tokens(record),
         quantities={
             pb.BillableUnit.Name(each.unit).removeprefix("BILLABLE_UNIT_").replace("_", " ").lower(): count_text(
@@ -180,7 +195,31 @@ def _reason_value(name: str) -> "pb.ErrorReason.ValueType":
     return pb.ErrorReason.ValueType(value)
 
 
-def _attempt(record: pb.RequestRecord, attempt: pb.RequestAttempt) -> AttemptBar:
+def replay_path(record: pb.RequestRecord) -> str:
+    """Return the path of the playground with the kind and the model of a call; "" for a kind that it does not have."""
+    kind, model = _playground_kinds().get(record.operation), record.requested_model or record.model
+    return f"/playground?{urlencode({'kind': kind, 'model': model})}" if kind and model else ""
+
+
+@cache
+def _playground_kinds() -> Mapping[int, str]:
+    """Return operation -> kind of calls, from the table of the playground itself."""
+    table = files("http_facade").joinpath("assets", "playground", "kinds.js").read_text()
+    return {pb.ModelOperation.Value(operation): kind for kind, operation in KIND_PATTERN.findall(table)}
+
+
+def attempt_bars(record: pb.RequestRecord) -> list[AttemptBar]:
+    """Return the attempts by their begin, each in the first row of the time line that is free at that time."""
+    ends, bars = list[int](), list[AttemptBar]()
+    for attempt in sorted(record.attempts, key=lambda each: each.start_time.ToMicroseconds()):
+        begin = attempt.start_time.ToMicroseconds()
+        row = next((number for number, end in enumerate(ends) if end <= begin), len(ends))
+        ends[row : row + 1] = [begin + attempt.duration.ToMicroseconds()]
+        bars.append(_attempt(record, attempt, row))
+    return bars
+
+
+def _attempt(record: pb.RequestRecord, attempt: pb.RequestAttempt, row: int) -> AttemptBar:
     total = max(record.duration.ToMicroseconds(), 1)
     after = attempt.start_time.ToMicroseconds() - record.start_time.ToMicroseconds()
     begin = min(MAX_PERCENT, 100 * max(after, 0) / total)
@@ -193,6 +232,7 @@ def _attempt(record: pb.RequestRecord, attempt: pb.RequestAttempt) -> AttemptBar
         outcome=Mark("bad" if has_failed else "good", kind),
         begin_percent=f"{begin:.2f}",
         width_percent=f"{width:.2f}",
+        row=row,
         after=count_text(after // 1000),
         milliseconds=duration_text(attempt.duration, is_known=attempt.HasField("duration")),
         status=str(attempt.upstream_status_code) if attempt.HasField("upstream_status_code") else "",

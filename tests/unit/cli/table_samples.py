@@ -259,6 +259,7 @@ def records() -> list[pb.RequestRecord]:
                 upstream_code="engine_overloaded",
                 upstream_request_id="8f14e45f-ceea-467f-a8d0-0f5b1d5e9c3a",
                 upstream_message=REFUSAL,
+                remedy="the key works, and its rate limit is reached: try again later",
             ),
             pb.RequestAttempt(channel="south", upstream_model="famX-4", start_time=time(), duration=duration(610.4)),
         ],

@@ -30,7 +30,7 @@ from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.base.time_units import micros_of
 from umg_grpc.config.sign_on_section import Sessions as SessionTimes
 from umg_grpc.operations import ADMINISTRATIVE_SERVICES
-from umg_grpc.store.usage_record_table import UsageRecord, UsageRecords
+from umg_grpc.store.usage_record_table import AttemptRecord, CallDetails, UsageRecord, UsageRecords
 from umg_grpc.v1 import pb
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -218,3 +218,31 @@ async def test_a_person_has_roles_keys_and_sessions_there(holder: Holder, role: 
     assert f"key of {world.people[-1]}" in page.text
     assert HIDDEN not in page.text
     assert page.text.count(">this one<") == 1
+
+
+STORY = CallDetails(
+    attempts=[
+        AttemptRecord(channel="main", model="real-5", start_micros=0, duration_micros=2000, status=402, request_id="up-7f3c9e", reason="UPSTREAM_FAILED", kind="unpaid", message="<script>alert(1)</script>"),
+        AttemptRecord(channel="spare", model="spare-5", start_micros=2000, duration_micros=500, status=0, request_id="", reason="CANCELLED"),
+    ],
+    message="try again", first_output_micros=None, dropped=["top_k"],
+)  # fmt: skip
+
+
+async def test_the_story_of_a_failed_call_states_the_remedy(holder: Holder) -> None:
+    world, store = holder.world, holder.world.gateway.service.store
+    key, secret = await ApiKeys(store).create("complains")
+    failed = record(0, record_id="story", request_id="req-story", key_id=key.key_id, status="UNAVAILABLE", reason="UPSTREAM_FAILED", start_micros=micros_of(datetime.now(UTC)), details=STORY)  # fmt: skip
+    await UsageRecords(store).insert(lines(failed))
+    page = await world.owner.get("/console/requests/req-story")
+    assert "What to do: the account has no credit or quota left: check its bill at the provider" in page.text
+    for shown in ("up-7f3c9e", "402", "top_k", "Bodies are not kept", 'href="/playground?kind=chat&amp;model=m"'):
+        assert shown in page.text
+    assert "<script>alert" not in page.text
+    assert re.findall(r'<rect class="(\w+)" x="[\d.]+" y="(\d+)"', page.text) == [("bad", "1"), ("bad", "1")]
+    own = await (await world.browser()).sign_in(secret)
+    held = await own.get("/console/requests/req-story")
+    assert ("Attempts at providers are shown to administrators." in held.text, "up-7f3c9e" in held.text) == (
+        True,
+        False,
+    )

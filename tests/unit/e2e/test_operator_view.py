@@ -266,6 +266,8 @@ async def test_a_record_has_all_facts_of_its_call(database: Database, face: str)
             "insufficient_quota",
         )
         assert (refused.upstream_message, refused.reason) == ("check your plan", pb.ERROR_REASON_RATE_LIMITED)
+        assert refused.remedy == "the account has no credit or quota left: check its bill at the provider"
+        assert not left.HasField("remedy")
         assert (refused.start_time.ToMicroseconds(), refused.duration.ToMicroseconds()) == (
             failed.start_micros + 1000,
             2000,

@@ -3,12 +3,14 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from http_facade.console import figure_texts, form_values
 from http_facade.console.budget_charts import left_chart
 from http_facade.console.budget_meters import BudgetMeter, key_meters
 from http_facade.console.call_charts import calls_chart, first_byte_chart, spend_chart, summary_charts
+from http_facade.console.pages.request_pages import attempt_bars, replay_path
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 
@@ -99,3 +101,19 @@ def test_amounts_of_forms_are_exact() -> None:
             form_values.micro_credits({"budget": given}, "budget")
     with pytest.raises(UmgError, match="whole number"):
         form_values.number({"rpm": "1.5"}, "rpm")
+
+
+def test_a_replay_opens_the_kind_and_the_model_of_the_call() -> None:
+    embedded = pb.RequestRecord(operation=pb.MODEL_OPERATION_EMBED, model="b", requested_model="a/b&c")
+    assert replay_path(embedded) == "/playground?kind=embed&model=a%2Fb%26c"
+    assert replay_path(pb.RequestRecord(operation=pb.MODEL_OPERATION_SPEAK, model="b")) == ""
+
+
+def test_attempts_at_the_same_time_have_rows_of_their_own() -> None:
+    times = [(0, 10), (5, 30), (12, 20), (20, 25), (40, 50)]
+    record = pb.RequestRecord(start_time=Timestamp(), duration=Duration(nanos=50_000))
+    for begin, end in times:
+        made = record.attempts.add(channel=str(begin))
+        made.start_time.FromMicroseconds(begin)
+        made.duration.FromMicroseconds(end - begin)
+    assert [bar.row for bar in attempt_bars(record)] == [0, 1, 0, 0, 0]

@@ -9,8 +9,10 @@ import msgspec
 from google.protobuf.duration_pb2 import Duration
 
 from umg_grpc.base.errors import UmgError
+from umg_grpc.base.provider_failure import FailureKind, ProviderFailure
 from umg_grpc.base.time_units import micros_of
 from umg_grpc.service.pipeline.usage_record_fields import SCHEMA_PACKAGE
+from umg_grpc.service.provider_failure_advice import remedy_of_kind
 from umg_grpc.service.servicers.administration_errors import converted_errors
 from umg_grpc.service.servicers.timestamps import timestamp
 from umg_grpc.service.servicers.usage_filters import Position, position_of, selected
@@ -149,9 +151,15 @@ def attempt_messages(start_time: datetime, attempts: Sequence[AttemptRecord]) ->
             upstream_code=attempt.code or None,
             upstream_message=attempt.message or None,
             protocol_choice=attempt.protocol or None,
+            remedy=_remedy(attempt) or None,
         )
         for attempt in attempts
     ]
+
+
+def _remedy(attempt: AttemptRecord) -> str:
+    facts = ProviderFailure(FailureKind.REQUEST, attempt.status, message=attempt.message, model=attempt.model)
+    return remedy_of_kind(attempt.kind, facts)
 
 
 def _reason(name: str) -> "pb.ErrorReason.ValueType":

@@ -1443,8 +1443,11 @@ type RequestAttempt struct {
 	// Wire format in which the request was sent in place of the usual one of the channel, and the reason:
 	// `responses (the model has no functions while it reasons in chat)`. Unset for the usual one.
 	ProtocolChoice *string `protobuf:"bytes,11,opt,name=protocol_choice,json=protocolChoice,proto3,oneof" json:"protocol_choice,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Remedy of a failure of this kind, a sentence for operators. It is made when the record is read, without the facts
+	// that records do not have, e.g. the provider's address. Unset unless the upstream failed.
+	Remedy        *string `protobuf:"bytes,12,opt,name=remedy,proto3,oneof" json:"remedy,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RequestAttempt) Reset() {
@@ -1550,6 +1553,13 @@ func (x *RequestAttempt) GetUpstreamMessage() string {
 func (x *RequestAttempt) GetProtocolChoice() string {
 	if x != nil && x.ProtocolChoice != nil {
 		return *x.ProtocolChoice
+	}
+	return ""
+}
+
+func (x *RequestAttempt) GetRemedy() string {
+	if x != nil && x.Remedy != nil {
+		return *x.Remedy
 	}
 	return ""
 }
@@ -2144,7 +2154,7 @@ const file_umg_v1_admin_proto_rawDesc = "" +
 	"\n" +
 	"\b_task_idB\x12\n" +
 	"\x10_requested_modelB\x11\n" +
-	"\x0f_fallback_cause\"\x89\x05\n" +
+	"\x0f_fallback_cause\"\xb1\x05\n" +
 	"\x0eRequestAttempt\x12\x18\n" +
 	"\achannel\x18\x01 \x01(\tR\achannel\x12%\n" +
 	"\x0eupstream_model\x18\x02 \x01(\tR\rupstreamModel\x129\n" +
@@ -2158,13 +2168,15 @@ const file_umg_v1_admin_proto_rawDesc = "" +
 	"\rupstream_code\x18\t \x01(\tH\x03R\fupstreamCode\x88\x01\x01\x12.\n" +
 	"\x10upstream_message\x18\n" +
 	" \x01(\tH\x04R\x0fupstreamMessage\x88\x01\x01\x12,\n" +
-	"\x0fprotocol_choice\x18\v \x01(\tH\x05R\x0eprotocolChoice\x88\x01\x01B\x17\n" +
+	"\x0fprotocol_choice\x18\v \x01(\tH\x05R\x0eprotocolChoice\x88\x01\x01\x12\x1b\n" +
+	"\x06remedy\x18\f \x01(\tH\x06R\x06remedy\x88\x01\x01B\x17\n" +
 	"\x15_upstream_status_codeB\x16\n" +
 	"\x14_upstream_request_idB\x0f\n" +
 	"\r_failure_kindB\x10\n" +
 	"\x0e_upstream_codeB\x13\n" +
 	"\x11_upstream_messageB\x12\n" +
-	"\x10_protocol_choice\"\x9f\x02\n" +
+	"\x10_protocol_choiceB\t\n" +
+	"\a_remedy\"\x9f\x02\n" +
 	"\rChannelHealth\x12\x18\n" +
 	"\achannel\x18\x01 \x01(\tR\achannel\x12%\n" +
 	"\x0eupstream_model\x18\x02 \x01(\tR\rupstreamModel\x12*\n" +
