@@ -163,6 +163,8 @@ class ConsoleHandlers:
         except UmgError as error:
             return await self._problem(exchange, browser, visit.rights, error, page)
         if isinstance(content, FileContent):
+            if problem is not None:
+                raise problem
             return _file(content)
         if isinstance(content, Lead) and content.target:
             return lead_to(content.target)
@@ -196,6 +198,8 @@ class ConsoleHandlers:
             done = await act(visit, form)
         except UmgError as error:
             return await self._shown(exchange, browser, page, visit, error, form)
+        if isinstance(done, FileContent):
+            return _file(done)
         if isinstance(done, Done):
             separator = "&" if "?" in done.path else "?"
             return lead_to(f"{CONSOLE_PATH}/{done.path}{separator}{urlencode({NOTE_NAME: done.note})}")

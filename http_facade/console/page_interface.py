@@ -54,9 +54,6 @@ class Shown:
     content: object
 
 
-Act: TypeAlias = Callable[[Visit, Form], Awaitable[Done | Shown]]
-
-
 @dataclass(frozen=True)
 class FileContent:
     """Content that is a file."""
@@ -64,6 +61,9 @@ class FileContent:
     name: str
     media_type: str
     text: str
+
+
+Act: TypeAlias = "Callable[[Visit, Form], Awaitable[Done | Shown | FileContent]]"
 
 
 @dataclass(frozen=True)

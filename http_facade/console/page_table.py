@@ -15,6 +15,7 @@ from http_facade.console.pages import (
     model_pages,
     overview_page,
     people_pages,
+    playground_key,
     project_pages,
     request_pages,
     search_page,
@@ -34,6 +35,13 @@ CONSOLE_PAGES = (
         letter="y",
         is_for_holders=True,
         acts={"rotate": me_page.rotate_own, "end_session": me_page.end_own_session},
+    ),
+    Page(
+        "playground_key",
+        "playground-key.json",
+        playground_key.load_choices,
+        pb.PERMISSION_SELF_READ,
+        acts={"create": playground_key.create_key_of_session, "keep": playground_key.keep_key_of_session},
     ),
     Page("search", "search", search_page.load_search, pb.PERMISSION_RECORDS_READ),
     Page(

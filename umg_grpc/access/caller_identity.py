@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -67,6 +68,8 @@ class Caller:
     """User that acts, for a credential other than a key; None for a key, see `access_control.py`."""
     session_id: str = ""
     """Session that is the credential; "" for any other."""
+    session_end: datetime | None = None
+    """When this session ends unless it is used before, in UTC."""
 
     @property
     def has_token(self) -> bool:

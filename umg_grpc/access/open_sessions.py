@@ -5,7 +5,9 @@ from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, delete, or_, select, tuple_
 
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.access.audit_log import ChangedObject, record_change
+from umg_grpc.access.session_keys import revoke_keys_of_session
 from umg_grpc.access.sessions import SESSION_KIND, has_ended
 from umg_grpc.config.sign_on_section import Sessions as SessionTimes
 from umg_grpc.store import Store
@@ -37,7 +39,7 @@ class OpenSessions:
     """Repository of the sessions that have not ended."""
 
     def __init__(self, store: Store, times: SessionTimes) -> None:
-        self._store, self._times = store, times
+        self._store, self._times, self._keys = store, times, ApiKeys(store)
         self._idle = timedelta(seconds=times.idle)
 
     @repeated
@@ -54,11 +56,15 @@ class OpenSessions:
         """Return a session by its id; None if there is none, or it has ended."""
         return next(iter(await self._by_id(session_id)), None)
 
-    @repeated
     async def end(self, session: OpenSession, name: str, account_id: str = "") -> bool:
-        """End a session, and write that to the audit log. `name`: of its user; `account_id`: account of the event.
-        Return whether the session was there.
+        """End a session and the keys that end with it, and write that to the audit log. `name`: of its user;
+        `account_id`: account of the event. Return whether the session was there.
         """
+        await revoke_keys_of_session(self._keys, session.session_id)
+        return await self._end(session, name, account_id)
+
+    @repeated
+    async def _end(self, session: OpenSession, name: str, account_id: str) -> bool:
         ended = delete(SessionRow).where(SessionRow.session_id == session.session_id)
         async with self._store.write() as opened:
             if (await opened.execute(ended.returning(SessionRow.session_id))).first() is None:

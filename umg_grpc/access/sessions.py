@@ -15,6 +15,7 @@ from umg_grpc.access.audit_log import CURRENT_ACT, KEY_ACTOR, USER_ACTOR, Act, C
 from umg_grpc.access.cached_api_keys import caller_of
 from umg_grpc.access.caller_identity import Caller
 from umg_grpc.access.principals import Membership
+from umg_grpc.access.session_keys import revoke_keys_of_session
 from umg_grpc.access.users import User, Users
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config.sign_on_section import Sessions as SessionTimes
@@ -134,6 +135,7 @@ class UserSessions:
             return None
         caller, roles, email = subject
         idle_end = min(row.last_use_time + self._idle, row.expire_time)
+        caller = replace(caller, session_id=row.session_id, session_end=idle_end)
         times = (row.create_time, idle_end, row.expire_time)
         return UserSession(row.session_id, caller, email, row.key_id or "", roles, *times)
 
@@ -151,7 +153,7 @@ class UserSessions:
         owner = await self._users.find(key.user_id) if key.user_id else None
         if not self._is_valid(key) or (owner is not None and owner.disabled):
             return None
-        return replace(caller_of(key), session_id=row.session_id), await self._roles(key), ""
+        return caller_of(key), await self._roles(key), ""
 
     async def authenticate(self, token: str) -> Caller:
         """Return the subject of the calls of a session. Raise UmgError: INVALID_KEY if it has ended, UNAVAILABLE if the
@@ -174,11 +176,25 @@ class UserSessions:
         async with self._store.read() as session:
             return await session.scalar(select(UserRow.user_id).where(or_(is_same, is_added)).limit(1)) is not None
 
-    @repeated_idempotent
     async def end(self, token: str) -> None:
-        """End a session; nothing happens if there is none."""
+        """End a session, and the keys that end with it; nothing happens if there is none."""
+        digest = hash_secret(token)
+        if session_id := await self._id(digest):
+            await revoke_keys_of_session(self._keys, session_id)
+            await self._delete(digest)
+
+    @repeated
+    async def _id(self, digest: str) -> str | None:
+        async with self._store.read() as session:
+            found: str | None = await session.scalar(
+                select(SessionRow.session_id).where(SessionRow.token_hash == digest)
+            )
+            return found
+
+    @repeated_idempotent
+    async def _delete(self, digest: str) -> None:
         async with self._store.write() as session:
-            await session.execute(delete(SessionRow).where(SessionRow.token_hash == hash_secret(token)))
+            await session.execute(delete(SessionRow).where(SessionRow.token_hash == digest))
 
     async def _open(
         self,
@@ -272,7 +288,6 @@ def _caller_of_user(user: User, session_id: str) -> Caller:
         administrator=user.principal.owns_gateway,
         user_id=user.user_id,
         principal=user.principal,
-        session_id=session_id,
     )
 
 

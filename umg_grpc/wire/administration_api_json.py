@@ -70,9 +70,15 @@ class KeySettingsJson(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class SettingsBody(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Body of the request that creates or changes a key."""
+    """Body of the request that changes a key."""
 
     settings: KeySettingsJson
+
+
+class NewKeyBody(SettingsBody, kw_only=True, forbid_unknown_fields=True):
+    """Body of the request that creates a key."""
+
+    ends_with_session: bool = False
 
 
 class RotateBody(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -83,7 +89,9 @@ class RotateBody(Struct, kw_only=True, forbid_unknown_fields=True):
 
 def decode_create(body: bytes) -> pb.CreateKeyRequest:
     """Decode the JSON body of a request that creates a key. Raise UmgError naming the field that is invalid."""
-    return pb.CreateKeyRequest(settings=_settings(given_fields(parse(SettingsBody, body).settings)))
+    given = parse(NewKeyBody, body)
+    settings = _settings(given_fields(given.settings))
+    return pb.CreateKeyRequest(settings=settings, ends_with_session=given.ends_with_session)
 
 
 def decode_update(body: bytes) -> pb.UpdateKeyRequest:

@@ -12,6 +12,7 @@ import { HistoryPanel } from "./history-panel.js";
 import { KINDS, kindNamed } from "./kinds.js";
 import { ModelPicker } from "./model-picker.js";
 import { credits, grouped } from "./numbers.js";
+import { sessionChoices, useSessionKey } from "./session-key.js";
 import { text } from "./strings.js";
 
 /** Width from which the parts beside the view are open at first. */
@@ -27,6 +28,7 @@ export class Shell {
     this._models = /** @type {Model[]} */ ([]);
     this._kind = kindNamed(new URLSearchParams(location.search).get("kind"));
     this._view = /** @type {View | null} */ (null);
+    this._session = /** @type {import("./session-key.js").Choices | null} */ (null);
     this._frame = 0;
     this._notice = byId("notice");
     this._code = new CodePanel(byId("code"));
@@ -48,7 +50,7 @@ export class Shell {
     this._showOnline();
     this._showHealth();
     if (key()) await this._readModels();
-    else this._showNoKey();
+    else await this._showNoKeyOrSession();
     await this.open(this._kind);
     document.documentElement.dataset["ready"] = "true";
   }
@@ -122,6 +124,7 @@ export class Shell {
 
   _listen() {
     byId("key-form").addEventListener("submit", (/** @type {Event} */ event) => { event.preventDefault(); this._useKey(); });
+    byId("session-form").addEventListener("submit", (/** @type {Event} */ event) => { event.preventDefault(); this._useSession(); });
     byId("remember").addEventListener("change", () => setKey(byId("key").value, byId("remember").checked));
     byId("key-change").addEventListener("click", () => this._showKeyForm(true));
     byId("new").addEventListener("click", () => { this.open(this._kind); });
@@ -132,6 +135,30 @@ export class Shell {
 
   async _useKey() {
     setKey(byId("key").value, byId("remember").checked);
+    await this._readModels();
+    this._offer();
+  }
+
+  /** Say that there is no key, and offer to start without one if a person is signed in. */
+  async _showNoKeyOrSession() {
+    this._session = await sessionChoices().catch(() => null);
+    if (this._session) {
+      const { name, projects, without_project: isOptional } = this._session;
+      byId("session-name").textContent = text("session.name", { name: visible(name) });
+      const options = projects.map((project) => element("option", { value: project.id }, visible(project.name)));
+      if (isOptional) options.unshift(element("option", { value: "" }, text("session.none")));
+      byId("session-project").replaceChildren(...options);
+    }
+    this._showNoKey();
+  }
+
+  async _useSession() {
+    try {
+      await useSessionKey(byId("session-project").value);
+    } catch (error) {
+      this._notice.replaceChildren(failureView(error, () => this._useSession()));
+      return;
+    }
     await this._readModels();
     this._offer();
   }
@@ -183,6 +210,7 @@ export class Shell {
   /** @param {boolean} shown */
   _showKeyForm(shown) {
     byId("key-form").hidden = !shown;
+    byId("session-form").hidden = !shown || !this._session;
     byId("key-used").hidden = shown;
     if (shown) byId("key").focus();
   }
@@ -193,7 +221,7 @@ export class Shell {
       "section", { class: "empty", "aria-label": text("key.none") },
       element("h2", {}, text("key.none")),
       element("p", {}, text("key.none.how")), element("pre", { tabindex: "0" }, element("code", {}, "umg keys create NAME")),
-      element("p", { class: "faint" }, text("key.none.ask")),
+      element("p", { class: "faint" }, text(this._session ? "session.how" : "key.none.ask")),
     ));
   }
 

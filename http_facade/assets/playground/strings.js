@@ -29,6 +29,12 @@ export const TEXTS = {
   "key.budget": "{spent} of {budget} credits spent",
   "key.reading": "reading the models of the key …",
 
+  "session.name": "Signed in as {name}, without a key:",
+  "session.project": "Project",
+  "session.none": "no project",
+  "session.use": "Start",
+  "session.how": "Or start as the person who is signed in: choose a project above. The gateway makes a key that ends with the session.",
+
   "models.count": "{count} models",
   "models.unpriced": "{count} without a price: keys with a budget are refused",
   "models.none": "This key has no models that do this. Choose another kind above, or type the id of a model.",

@@ -1,9 +1,12 @@
 """Page of the person of a session: the holder of a key sees this key alone, on every page and by every method."""
 
+import asyncio
+import json
 import re
+import secrets
 from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from urllib.parse import quote
 
 import grpc
@@ -17,6 +20,7 @@ from google.protobuf.message_factory import GetMessageClass
 from http_facade.console.page_table import CONSOLE_PAGES
 from tests.support.console_browser import Browser
 from tests.support.console_world import World, console_world
+from tests.support.gateways import KEY
 from tests.support.stored_tasks import media_task
 from tests.support.usage_records import lines, record
 from umg_grpc.access.account_levels import ORGANIZATION_KIND, PROJECT_KIND
@@ -189,6 +193,7 @@ def kind_of(found: object) -> object:
     """Return the response without its moments and the session, or the reason of a refusal."""
     if isinstance(found, pb.GetCallerResponse):
         found.ClearField("session_id")
+        found.ClearField("session_expire_time")
     return re.sub(r"(seconds|nanos): \d+", "", str(found))
 
 
@@ -246,3 +251,72 @@ async def test_the_story_of_a_failed_call_states_the_remedy(holder: Holder) -> N
         True,
         False,
     )
+
+
+KEY_PATH = "/console/playground-key.json"
+
+
+async def forms_of(person: Browser) -> dict[str, str]:
+    """Return the protecting fields of a request by a script of a page."""
+    async with person.session.get("/auth/me") as response:
+        return {"csrf_token": (await response.json())["csrf_token"], "form_id": secrets.token_hex(8)}
+
+
+async def status_of(world: World, secret: str) -> int:
+    headers = {"authorization": f"Bearer {secret}"}
+    async with world.owner.session.get("/v1/models", headers=headers) as response:
+        return response.status
+
+
+async def test_a_key_of_the_playground_counts_for_the_person_and_ends_with_the_session(holder: Holder) -> None:
+    world, mine = holder.world, holder.world.projects["mine"]
+    person = await world.person(Role.MEMBER, mine)
+    choices = json.loads((await person.get(KEY_PATH)).text)
+    assert (choices["may_create"], choices["without_project"]) == (True, False)
+    assert choices["projects"] == [{"id": mine, "name": "mine"}]
+    form = {"act": "create", "project": mine}
+    assert (await person.post(KEY_PATH, form | await forms_of(person), origin="https://evil.example")).status == 403
+    made = json.loads((await person.post(KEY_PATH, form | await forms_of(person))).text)
+    assert await status_of(world, made["secret"]) == 200
+    keys = ApiKeys(world.gateway.service.store)
+    key = await keys.get(made["key_id"])
+    async with person.session.get("/auth/me") as response:
+        me = await response.json()
+    assert (key.project_id, key.user_id, key.tags) == (mine, me["user_id"], {"umg.session": me["session_id"]})
+    assert key.expire_time is not None
+    assert key.expire_time <= datetime.fromisoformat(me["idle_end"])
+    await keys.update(key.key_id, {"expire_time": datetime.now(UTC) + timedelta(minutes=1)})
+    kept = await person.post(KEY_PATH, {"act": "keep", "key_id": key.key_id} | await forms_of(person))
+    assert (kept.status, (await keys.get(key.key_id)).expire_time) == (200, key.expire_time)
+    await person.post("/auth/logout", await forms_of(person))
+    assert (await keys.get(key.key_id)).revoke_time is not None
+    async with asyncio.timeout(60):  # each process reads it within a second, which no event reports
+        while await status_of(world, made["secret"]) != 401:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+
+
+async def test_roles_that_may_make_no_keys_make_none_for_the_playground(holder: Holder) -> None:
+    world = holder.world
+    people = [await world.person(role, world.projects["mine"]) for role in (Role.VIEWER, Role.BILLING)]
+    for person in (*people, holder.browser):
+        assert not json.loads((await person.get(KEY_PATH)).text)["may_create"]
+        form = {"act": "create", "project": world.projects["mine"]} | await forms_of(person)
+        assert (await person.post(KEY_PATH, form)).status == 403
+    body = {"settings": {"name": "no session"}, "ends_with_session": True}
+    headers = {"authorization": f"Bearer {KEY}"}
+    async with world.owner.session.post("/admin/v1/keys", json=body, headers=headers) as response:
+        assert (response.status, "only a session" in await response.text()) == (403, True)
+
+
+async def test_the_end_of_a_session_by_another_ends_its_keys(holder: Holder) -> None:
+    world = holder.world
+    one, secret = world.owner, KEY
+    other = await (await world.browser()).sign_in(secret)
+    made = json.loads((await other.post(KEY_PATH, {"act": "create"} | await forms_of(other))).text)
+    async with other.session.get("/auth/me") as response:
+        session_id = (await response.json())["session_id"]
+    form = (await one.get("/console/me")).form("end_session") | {"session": session_id}
+    ended = await one.post("/console/me", form)
+    assert "note=session_ended" in ended.path
+    assert (await ApiKeys(world.gateway.service.store).get(made["key_id"])).revoke_time is not None
+    assert (await other.get("/console/me")).path.startswith("/auth/login")

@@ -330,6 +330,21 @@ async def test_a_holder_sees_the_own_key_tries_it_and_rotates_it(site: Site) -> 
     await person.sign_in(KEY)
 
 
+async def test_a_person_tries_models_without_a_key(site: Site) -> None:
+    person = site.person
+    await person.page.open(f"{site.gateway.url}/playground?model={MODEL}")
+    await person.page.until("document.getElementById('session-form')?.hidden === false")
+    await person.click("Start", leads=False)
+    await person.page.until("!document.getElementById('key-used').hidden")
+    await person.page.until("document.getElementById('list-problems').ariaBusy === 'false'")
+    assert "Key playground of bootstrap" in await person.text()
+    await person.page.evaluate("document.querySelector('#prompt').focus()")
+    await person.page.write("hello")
+    await person.page.press("Enter", control=True)
+    await person.page.until("document.querySelector('.figures')")
+    assert await person.page.evaluate("sessionStorage.length + localStorage.length") == 0
+
+
 async def test_pages_are_whole_and_readable(site: Site) -> None:
     page = site.person.page
     for path in PAGES + ACCESS_PAGES:

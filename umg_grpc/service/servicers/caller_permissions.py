@@ -8,6 +8,7 @@ from umg_grpc.access.access_control import Authority
 from umg_grpc.access.caller_identity import Caller
 from umg_grpc.access.principals import WHOLE_GATEWAY, Role
 from umg_grpc.access.role_permissions import HOLDER_PERMISSIONS, Extent, permission_name
+from umg_grpc.service.servicers.timestamps import timestamp
 from umg_grpc.v1 import pb
 from umg_grpc.wire.protobuf_json import enum_names
 
@@ -31,6 +32,7 @@ def caller_message(caller: Caller, authority: Authority) -> pb.GetCallerResponse
         memberships=[pb.Membership(account_id=each.account_id, role=ROLE_VALUES[each.role]) for each in memberships],
         permissions=_permissions(authority),
         session_id=caller.session_id,
+        session_expire_time=timestamp(caller.session_end),
     )
 
 

@@ -8,8 +8,10 @@ from umg_grpc.access.key_permissions import ADMIN_SCOPE
 from umg_grpc.access.key_settings import KeyFields
 from umg_grpc.access.multi_worker_limit_rejection import check_key
 from umg_grpc.access.role_permissions import Extent, Permission
+from umg_grpc.access.session_keys import SESSION_TAG
 from umg_grpc.access.users import SERVICE_ACCOUNT, User, Users
 from umg_grpc.base.errors import UmgError
+from umg_grpc.service.pipeline.call_state import current
 from umg_grpc.service.servicers.api_key_messages import changes_of, fields_of, message_of
 from umg_grpc.service.servicers.budget_messages import balance_messages, present_accounts
 from umg_grpc.service.servicers.caller_references import CallerReferences
@@ -42,6 +44,8 @@ class KeyAdministration:
         self._check_limits(fields)
         if not fields.get("project_id"):
             fields["project_id"] = authority.only_project(pb.PERMISSION_KEYS_WRITE)
+        if request.ends_with_session:
+            fields |= _session_fields(fields, authority)
         await self._check_owners(fields, authority, None)
         key, secret = await self._keys.create(request.settings.name, **fields)
         [message] = await self._messages([key], authority)
@@ -145,6 +149,19 @@ class KeyAdministration:
                 _keep_budgets(message)
             found.append(message)
         return found
+
+
+def _session_fields(fields: KeyFields, authority: Authority) -> KeyFields:
+    """Return the fields by which a key ends with the session of the call. Raise UmgError(PERMISSION_DENIED) without."""
+    caller = current().caller
+    if not caller.session_id:
+        message = "only a session makes keys that end with it; sign in, or leave `ends_with_session` out"
+        raise UmgError(pb.ERROR_REASON_PERMISSION_DENIED, message, operation="ends_with_session")
+    return {
+        "expire_time": caller.session_end,
+        "tags": {**fields.get("tags", {}), SESSION_TAG: caller.session_id},
+        "user_id": authority.user_id,
+    }
 
 
 def _check_acts_for(user: User | None, authority: Authority) -> None:

@@ -28,9 +28,13 @@ const (
 type CreateKeyRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. Permissions and limits of the key.
-	Settings      *KeySettings `protobuf:"bytes,1,opt,name=settings,proto3" json:"settings,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Settings *KeySettings `protobuf:"bytes,1,opt,name=settings,proto3" json:"settings,omitempty"`
+	// Whether the key ends with the session of the call: it expires when the session would end without further use, and
+	// the end of the session before that revokes it. The caller is its owner. Fails with PERMISSION_DENIED for a call
+	// without a session.
+	EndsWithSession bool `protobuf:"varint,2,opt,name=ends_with_session,json=endsWithSession,proto3" json:"ends_with_session,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *CreateKeyRequest) Reset() {
@@ -68,6 +72,13 @@ func (x *CreateKeyRequest) GetSettings() *KeySettings {
 		return x.Settings
 	}
 	return nil
+}
+
+func (x *CreateKeyRequest) GetEndsWithSession() bool {
+	if x != nil {
+		return x.EndsWithSession
+	}
+	return false
 }
 
 // Response of `CreateKey`.
@@ -2012,9 +2023,10 @@ var File_umg_v1_admin_service_proto protoreflect.FileDescriptor
 
 const file_umg_v1_admin_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1aumg/v1/admin_service.proto\x12\x06umg.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14umg/v1/account.proto\x1a\x12umg/v1/admin.proto\x1a\x19umg/v1/call_summary.proto\x1a\x14umg/v1/channel.proto\x1a\x19umg/v1/error_reason.proto\x1a\x12umg/v1/model.proto\x1a\x14umg/v1/options.proto\"C\n" +
+	"\x1aumg/v1/admin_service.proto\x12\x06umg.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14umg/v1/account.proto\x1a\x12umg/v1/admin.proto\x1a\x19umg/v1/call_summary.proto\x1a\x14umg/v1/channel.proto\x1a\x19umg/v1/error_reason.proto\x1a\x12umg/v1/model.proto\x1a\x14umg/v1/options.proto\"o\n" +
 	"\x10CreateKeyRequest\x12/\n" +
-	"\bsettings\x18\x01 \x01(\v2\x13.umg.v1.KeySettingsR\bsettings\"J\n" +
+	"\bsettings\x18\x01 \x01(\v2\x13.umg.v1.KeySettingsR\bsettings\x12*\n" +
+	"\x11ends_with_session\x18\x02 \x01(\bR\x0fendsWithSession\"J\n" +
 	"\x11CreateKeyResponse\x12\x1d\n" +
 	"\x03key\x18\x01 \x01(\v2\v.umg.v1.KeyR\x03key\x12\x16\n" +
 	"\x06secret\x18\x02 \x01(\tR\x06secret\"&\n" +

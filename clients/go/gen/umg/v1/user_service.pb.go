@@ -10,6 +10,7 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	fieldmaskpb "google.golang.org/protobuf/types/known/fieldmaskpb"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -267,9 +268,11 @@ type GetCallerResponse struct {
 	// extents has the greatest of them.
 	Permissions []*CallerPermission `protobuf:"bytes,5,rep,name=permissions,proto3" json:"permissions,omitempty"`
 	// Id of the session with which the caller calls; empty for any other credential.
-	SessionId     string `protobuf:"bytes,6,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	SessionId string `protobuf:"bytes,6,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	// When this session ends unless it is used before. Unset for any other credential.
+	SessionExpireTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=session_expire_time,json=sessionExpireTime,proto3" json:"session_expire_time,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *GetCallerResponse) Reset() {
@@ -342,6 +345,13 @@ func (x *GetCallerResponse) GetSessionId() string {
 		return x.SessionId
 	}
 	return ""
+}
+
+func (x *GetCallerResponse) GetSessionExpireTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.SessionExpireTime
+	}
+	return nil
 }
 
 // Request of `ListUsers`.
@@ -799,7 +809,7 @@ var File_umg_v1_user_service_proto protoreflect.FileDescriptor
 
 const file_umg_v1_user_service_proto_rawDesc = "" +
 	"\n" +
-	"\x19umg/v1/user_service.proto\x12\x06umg.v1\x1a google/protobuf/field_mask.proto\x1a\x14umg/v1/options.proto\x1a\x11umg/v1/user.proto\"k\n" +
+	"\x19umg/v1/user_service.proto\x12\x06umg.v1\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14umg/v1/options.proto\x1a\x11umg/v1/user.proto\"k\n" +
 	"\x11CreateUserRequest\x12$\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x10.umg.v1.UserKindR\x04kind\x120\n" +
 	"\bsettings\x18\x02 \x01(\v2\x14.umg.v1.UserSettingsR\bsettings\"6\n" +
@@ -809,7 +819,7 @@ const file_umg_v1_user_service_proto_rawDesc = "" +
 	"\auser_id\x18\x01 \x01(\tR\x06userId\"3\n" +
 	"\x0fGetUserResponse\x12 \n" +
 	"\x04user\x18\x01 \x01(\v2\f.umg.v1.UserR\x04user\"\x12\n" +
-	"\x10GetCallerRequest\"\xe8\x01\n" +
+	"\x10GetCallerRequest\"\xb4\x02\n" +
 	"\x11GetCallerResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x15\n" +
@@ -817,7 +827,8 @@ const file_umg_v1_user_service_proto_rawDesc = "" +
 	"\vmemberships\x18\x04 \x03(\v2\x12.umg.v1.MembershipR\vmemberships\x12:\n" +
 	"\vpermissions\x18\x05 \x03(\v2\x18.umg.v1.CallerPermissionR\vpermissions\x12\x1d\n" +
 	"\n" +
-	"session_id\x18\x06 \x01(\tR\tsessionId\"\xd1\x01\n" +
+	"session_id\x18\x06 \x01(\tR\tsessionId\x12J\n" +
+	"\x13session_expire_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x11sessionExpireTime\"\xd1\x01\n" +
 	"\x10ListUsersRequest\x12$\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x10.umg.v1.UserKindR\x04kind\x12\x1d\n" +
 	"\n" +
@@ -898,8 +909,9 @@ var file_umg_v1_user_service_proto_goTypes = []any{
 	(*User)(nil),                  // 16: umg.v1.User
 	(*Membership)(nil),            // 17: umg.v1.Membership
 	(*CallerPermission)(nil),      // 18: umg.v1.CallerPermission
-	(*fieldmaskpb.FieldMask)(nil), // 19: google.protobuf.FieldMask
-	(*UserSession)(nil),           // 20: umg.v1.UserSession
+	(*timestamppb.Timestamp)(nil), // 19: google.protobuf.Timestamp
+	(*fieldmaskpb.FieldMask)(nil), // 20: google.protobuf.FieldMask
+	(*UserSession)(nil),           // 21: umg.v1.UserSession
 }
 var file_umg_v1_user_service_proto_depIdxs = []int32{
 	14, // 0: umg.v1.CreateUserRequest.kind:type_name -> umg.v1.UserKind
@@ -908,31 +920,32 @@ var file_umg_v1_user_service_proto_depIdxs = []int32{
 	16, // 3: umg.v1.GetUserResponse.user:type_name -> umg.v1.User
 	17, // 4: umg.v1.GetCallerResponse.memberships:type_name -> umg.v1.Membership
 	18, // 5: umg.v1.GetCallerResponse.permissions:type_name -> umg.v1.CallerPermission
-	14, // 6: umg.v1.ListUsersRequest.kind:type_name -> umg.v1.UserKind
-	16, // 7: umg.v1.ListUsersResponse.users:type_name -> umg.v1.User
-	15, // 8: umg.v1.UpdateUserRequest.settings:type_name -> umg.v1.UserSettings
-	19, // 9: umg.v1.UpdateUserRequest.update_mask:type_name -> google.protobuf.FieldMask
-	16, // 10: umg.v1.UpdateUserResponse.user:type_name -> umg.v1.User
-	20, // 11: umg.v1.ListSessionsResponse.sessions:type_name -> umg.v1.UserSession
-	0,  // 12: umg.v1.UserService.CreateUser:input_type -> umg.v1.CreateUserRequest
-	2,  // 13: umg.v1.UserService.GetUser:input_type -> umg.v1.GetUserRequest
-	4,  // 14: umg.v1.UserService.GetCaller:input_type -> umg.v1.GetCallerRequest
-	6,  // 15: umg.v1.UserService.ListUsers:input_type -> umg.v1.ListUsersRequest
-	8,  // 16: umg.v1.UserService.UpdateUser:input_type -> umg.v1.UpdateUserRequest
-	10, // 17: umg.v1.UserService.ListSessions:input_type -> umg.v1.ListSessionsRequest
-	12, // 18: umg.v1.UserService.EndSession:input_type -> umg.v1.EndSessionRequest
-	1,  // 19: umg.v1.UserService.CreateUser:output_type -> umg.v1.CreateUserResponse
-	3,  // 20: umg.v1.UserService.GetUser:output_type -> umg.v1.GetUserResponse
-	5,  // 21: umg.v1.UserService.GetCaller:output_type -> umg.v1.GetCallerResponse
-	7,  // 22: umg.v1.UserService.ListUsers:output_type -> umg.v1.ListUsersResponse
-	9,  // 23: umg.v1.UserService.UpdateUser:output_type -> umg.v1.UpdateUserResponse
-	11, // 24: umg.v1.UserService.ListSessions:output_type -> umg.v1.ListSessionsResponse
-	13, // 25: umg.v1.UserService.EndSession:output_type -> umg.v1.EndSessionResponse
-	19, // [19:26] is the sub-list for method output_type
-	12, // [12:19] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	19, // 6: umg.v1.GetCallerResponse.session_expire_time:type_name -> google.protobuf.Timestamp
+	14, // 7: umg.v1.ListUsersRequest.kind:type_name -> umg.v1.UserKind
+	16, // 8: umg.v1.ListUsersResponse.users:type_name -> umg.v1.User
+	15, // 9: umg.v1.UpdateUserRequest.settings:type_name -> umg.v1.UserSettings
+	20, // 10: umg.v1.UpdateUserRequest.update_mask:type_name -> google.protobuf.FieldMask
+	16, // 11: umg.v1.UpdateUserResponse.user:type_name -> umg.v1.User
+	21, // 12: umg.v1.ListSessionsResponse.sessions:type_name -> umg.v1.UserSession
+	0,  // 13: umg.v1.UserService.CreateUser:input_type -> umg.v1.CreateUserRequest
+	2,  // 14: umg.v1.UserService.GetUser:input_type -> umg.v1.GetUserRequest
+	4,  // 15: umg.v1.UserService.GetCaller:input_type -> umg.v1.GetCallerRequest
+	6,  // 16: umg.v1.UserService.ListUsers:input_type -> umg.v1.ListUsersRequest
+	8,  // 17: umg.v1.UserService.UpdateUser:input_type -> umg.v1.UpdateUserRequest
+	10, // 18: umg.v1.UserService.ListSessions:input_type -> umg.v1.ListSessionsRequest
+	12, // 19: umg.v1.UserService.EndSession:input_type -> umg.v1.EndSessionRequest
+	1,  // 20: umg.v1.UserService.CreateUser:output_type -> umg.v1.CreateUserResponse
+	3,  // 21: umg.v1.UserService.GetUser:output_type -> umg.v1.GetUserResponse
+	5,  // 22: umg.v1.UserService.GetCaller:output_type -> umg.v1.GetCallerResponse
+	7,  // 23: umg.v1.UserService.ListUsers:output_type -> umg.v1.ListUsersResponse
+	9,  // 24: umg.v1.UserService.UpdateUser:output_type -> umg.v1.UpdateUserResponse
+	11, // 25: umg.v1.UserService.ListSessions:output_type -> umg.v1.ListSessionsResponse
+	13, // 26: umg.v1.UserService.EndSession:output_type -> umg.v1.EndSessionResponse
+	20, // [20:27] is the sub-list for method output_type
+	13, // [13:20] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_umg_v1_user_service_proto_init() }
