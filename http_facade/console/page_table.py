@@ -120,6 +120,7 @@ CONSOLE_PAGES = (
             "disable": people_pages.disable_person,
             "enable": people_pages.enable_person,
             "create_key": people_pages.create_key_of,
+            "end_session": people_pages.end_session_of,
         },
     ),
     Page(

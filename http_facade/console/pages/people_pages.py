@@ -13,6 +13,7 @@ from http_facade.console.object_names import OfferedAccounts, accounts_of, offer
 from http_facade.console.page_interface import Done, Form, Shown, Visit
 from http_facade.console.pages.audit_page import history_path
 from http_facade.console.pages.key_pages import KeyRow, key_row, new_secret
+from http_facade.console.pages.session_rows import OpenSessionRow, end_session, session_rows
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.printable_text import printable
 from umg_grpc.v1 import pb
@@ -79,6 +80,8 @@ class PersonView:
     """Accounts in which the person of the session gives roles."""
     may_change: bool
     may_create_key: bool
+    sessions: Sequence[OpenSessionRow] | None
+    """None for a person that may not end them."""
 
 
 @dataclass(frozen=True)
@@ -163,6 +166,7 @@ async def load_person(visit: Visit) -> PersonView:
         accounts=await offered_accounts(visit.calls, visit.rights, WRITE_USERS),
         may_change=may_change,
         may_create_key=may_change and row.kind == SERVICE_KIND and visit.rights.may(pb.PERMISSION_KEYS_WRITE),
+        sessions=await _sessions(visit, user) if may_change else None,
     )
 
 
@@ -224,6 +228,12 @@ async def enable_person(visit: Visit, _form: Form) -> Done:
     return Done(_path(user), "person_enabled")
 
 
+async def end_session_of(visit: Visit, form: Form) -> Done:
+    """End a session of the user."""
+    await end_session(visit, form)
+    return Done(_path(await _find(visit)), "session_ended")
+
+
 async def create_key_of(visit: Visit, form: Form) -> Shown:
     """Create a key of the service account, and show its secret once."""
     user = await _find(visit)
@@ -251,6 +261,15 @@ def _row(user: pb.User, granting: Granting) -> PersonRow:
 async def _granting(visit: Visit, *users: pb.User) -> Granting:
     shown = (each for user in users for each in (*user.settings.memberships, *user.issuer_memberships))
     return Granting(visit, await accounts_of(visit.calls, visit.rights, (each.account_id for each in shown)))
+
+
+async def _sessions(visit: Visit, user: pb.User) -> list[OpenSessionRow] | None:
+    try:
+        return await session_rows(visit, user.user_id)
+    except UmgError as error:  # the user may have roles in accounts that the person does not see
+        if error.reason != pb.ERROR_REASON_PERMISSION_DENIED:
+            raise
+        return None
 
 
 async def _find(visit: Visit) -> pb.User:

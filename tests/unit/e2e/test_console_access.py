@@ -248,6 +248,17 @@ async def test_an_administrator_has_no_form_that_takes_an_owner_away(world: Worl
     )
 
 
+async def test_an_owner_ends_the_session_of_another(world: World) -> None:
+    program = await world.person(Role.VIEWER, WHOLE_GATEWAY)
+    path = f"/console/people/{(await user_of(world, world.people[-1])).user_id}"
+    page = await world.owner.get(path)
+    [session_id] = re.findall(r'name="session" value="(\w+)"', page.text)
+    assert "ends unless used" not in (await program.get(path)).text
+    ended = await act(world.owner, path, "end_session", session=session_id)
+    assert ("note=session_ended" in ended.path, session_id in ended.text) == (True, False)
+    assert (await program.get("/console")).path.startswith("/auth/login")
+
+
 async def test_a_project_shows_its_changes_to_those_with_the_audit_log(world: World) -> None:
     made = await Accounts(world.gateway.service.store).create(PROJECT_KIND, {"name": "watched"})
     path = f"/console/projects/{made.account_id}"
