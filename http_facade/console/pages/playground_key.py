@@ -17,7 +17,7 @@ WHOLE_GATEWAY = ""
 async def load_choices(visit: Visit) -> FileContent:
     """Return the projects in which the person may make a key for the playground, as JSON."""
     may_create = not visit.rights.is_holder and visit.rights.may(pb.PERMISSION_KEYS_WRITE)
-    projects = (await load_new_key(visit)).projects if may_create else {}
+    projects = (await load_new_key(visit)).projects.names if may_create else {}
     return _json(
         {
             "name": visit.rights.caller.name,
