@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.base.micro_credits import MICRO_CREDITS
+from umg_grpc.base.micro_credits import MICRO_CREDITS, without_thousands
 from umg_grpc.v1 import pb
 
 MAX_CREDITS = Decimal(9_000_000_000_000)
+MAX_NUMBER = 2**31 - 1  # of the fields of the schema that forms set
 LIMIT_FIELDS = ("requests_per_minute", "tokens_per_minute", "concurrent_requests")
 
 
@@ -23,20 +24,23 @@ def names(form: Mapping[str, str], name: str) -> list[str]:
 
 def number(form: Mapping[str, str], name: str) -> int | None:
     """Return a whole number; None for an empty field. Raise UmgError(INVALID_FIELD)."""
-    if not (given := text(form, name).replace(",", "")):
+    if not (given := text(form, name)):
         return None
     try:
-        return int(given)
+        found = int(without_thousands(given))
     except ValueError:
         raise _invalid(name, "a whole number, such as 60", given) from None
+    if abs(found) > MAX_NUMBER:
+        raise _invalid(name, f"a whole number of at most {MAX_NUMBER}", given)
+    return found
 
 
 def micro_credits(form: Mapping[str, str], name: str) -> int | None:
     """Return an amount of credits as micro-credits; None for an empty field. Raise UmgError(INVALID_FIELD)."""
-    if not (given := text(form, name).replace(",", "")):
+    if not (given := text(form, name)):
         return None
     try:
-        amount = Decimal(given)
+        amount = Decimal(without_thousands(given))
     except InvalidOperation:
         raise _invalid(name, "an amount of credits, such as 12.50", given) from None
     micros = amount * MICRO_CREDITS if amount.is_finite() and 0 <= amount <= MAX_CREDITS else None

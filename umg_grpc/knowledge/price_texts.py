@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
-from umg_grpc.base.micro_credits import MICRO_CREDITS
+from umg_grpc.base.micro_credits import MICRO_CREDITS, without_thousands
 from umg_grpc.knowledge.conditional_price_rates import FULL_PERCENT, describe
 from umg_grpc.knowledge.price_calculation import MEDIA_UNITS, PRICED_UNITS, TOKEN_UNITS, Rate, Unit, Variant
 from umg_grpc.v1 import pb
@@ -65,7 +65,7 @@ def read_price(name: str, credits_: str) -> pb.Price:
     if variant and (unit not in MEDIA_UNITS or len(variant) > 2):
         media = ", ".join(name for name, each in PRICE_NAMES.items() if each in MEDIA_UNITS)
         raise PriceTextError(f"`{name[:50]}`: only {media} have a size and a quality, as in image.1024x1024.hd")
-    text = credits_.strip().replace(",", "")
+    text = without_thousands(credits_.strip())
     amount = micro_credits_of(text) if unit in TOKEN_UNITS else micro_credits_of_one(text)
     if amount is None:
         raise PriceTextError(f"`{name[:50]}`: {expected_credits(is_token=unit in TOKEN_UNITS)}, not `{credits_[:50]}`")

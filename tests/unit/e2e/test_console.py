@@ -168,6 +168,13 @@ async def test_a_wrong_field_is_named_above_the_form(world: World, field: str, v
     assert f'value="{value}"' in reply.text or field == "requests_per_minute"  # which this form does not have
 
 
+async def test_a_number_beyond_those_of_the_schema_is_named(world: World) -> None:
+    page = await world.owner.get("/console/channels/videos")
+    reply = await world.owner.post("/console/channels/videos", page.form("weight") | {"weight": "99999999999"})
+    assert (reply.status, "`weight` must be a whole number of at most" in reply.problem) == (400, True)
+    assert (await world.owner.get("/console/tasks?stuck=99999999999")).status == 400
+
+
 async def test_a_form_is_accepted_once_and_from_its_own_page_alone(world: World) -> None:
     page = await world.owner.get("/console/keys/new")
     form = page.form("create") | {"name": "once"}

@@ -96,11 +96,15 @@ def test_a_chart_of_a_budget_has_its_rest_and_its_end() -> None:
 def test_amounts_of_forms_are_exact() -> None:
     assert form_values.micro_credits({"budget": " 1,234.567891 "}, "budget") == 1_234_567_891
     assert form_values.micro_credits({"budget": ""}, "budget") is None
-    for given in ("x", "-1", "nan", "1e30", "0.0000001"):
+    for given in ("x", "-1", "nan", "1e30", "0.0000001", "12,5", "1,2345", "1,000,5"):
         with pytest.raises(UmgError, match="`budget` must be"):
             form_values.micro_credits({"budget": given}, "budget")
     with pytest.raises(UmgError, match="whole number"):
         form_values.number({"rpm": "1.5"}, "rpm")
+    assert form_values.number({"rpm": "1,000"}, "rpm") == 1000
+    for given in ("1,5", "2147483648", "-99999999999"):
+        with pytest.raises(UmgError, match="`rpm` must be a whole number"):
+            form_values.number({"rpm": given}, "rpm")
 
 
 def test_a_replay_opens_the_kind_and_the_model_of_the_call() -> None:

@@ -48,6 +48,7 @@ def test_prices_are_short_texts() -> None:
         ("input", "much", "`input`: expected a number such as 1.25, the credits that a million of them cost"),
         ("image", "2000000", "one costs, at most 1000000"),
         ("input", "-1", "not `-1`"),
+        ("input", "1,5", "not `1,5`"),
     ],
 )
 def test_a_text_that_is_no_price_is_named(name: str, credits_: str, problem: str) -> None:
