@@ -140,10 +140,10 @@ def _time(text: str, name: str, now: datetime) -> datetime:
         return now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     try:
         time = datetime.fromisoformat(text)
-    except ValueError:
+        return time.astimezone(UTC) if time.tzinfo is not None else time.replace(tzinfo=UTC)
+    except (OverflowError, ValueError):  # also a time before the year 1 of UTC
         message = f"expected an ISO time or a span such as 24h in `{name}`, got `{text[:100]}`"
         raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field=name) from None
-    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
 
 
 def timestamp_of(time: datetime) -> Timestamp:

@@ -19,7 +19,16 @@ def test_a_span_begins_before_now_and_a_time_at_itself() -> None:
     assert (found.span, read_filters({"since": "1h"}, NOW).span) == ("", "1h")
 
 
-@pytest.mark.parametrize("query", [{"since": "yesterday"}, {"until": "24"}, {"since": "1h", "until": "2h"}])
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"since": "yesterday"},
+        {"until": "24"},
+        {"since": "1h", "until": "2h"},
+        {"since": "0001-01-01T00:00:00+14:00"},
+        {"until": "9999-12-31T23:59:59-14:00"},
+    ],
+)
 def test_a_time_that_is_none_is_named(query: dict[str, str]) -> None:
     with pytest.raises(UmgError) as caught:
         read_filters(query, NOW)
