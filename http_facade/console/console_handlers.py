@@ -181,6 +181,15 @@ class ConsoleHandlers:
     async def _act(
         self, exchange: HttpExchange, browser: BrowserSession, calls: SessionCalls, rights: CallerRights
     ) -> web.Response:
+        """Perform the act of a form, or explain on a page why it is not accepted, as one of an older session is not."""
+        try:
+            return await self._accept(exchange, browser, calls, rights)
+        except UmgError as error:
+            return await self._problem(exchange, browser, rights, error)
+
+    async def _accept(
+        self, exchange: HttpExchange, browser: BrowserSession, calls: SessionCalls, rights: CallerRights
+    ) -> web.Response:
         browser.check_site()
         form = await read_form(exchange, self._settings, MAX_FORM_BYTES)
         browser.check_csrf_token(form.pop(TOKEN_FIELD, ""))

@@ -1,7 +1,10 @@
 """Values of the fields of forms."""
 
+import hashlib
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
+
+from google.protobuf.message import Message
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.micro_credits import MICRO_CREDITS, without_thousands
@@ -9,6 +12,7 @@ from umg_grpc.v1 import pb
 
 MAX_CREDITS = Decimal(9_000_000_000_000)
 MAX_NUMBER = 2**31 - 1  # of the fields of the schema that forms set
+SEEN_FIELD = "seen"
 LIMIT_FIELDS = ("requests_per_minute", "tokens_per_minute", "concurrent_requests")
 
 
@@ -60,6 +64,18 @@ def check_typed(form: Mapping[str, str], name: str, expected: str) -> None:
     if text(form, name) != expected:
         message = f"not done: type `{expected}` to confirm"
         raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field=name)
+
+
+def version(settings: Message) -> str:
+    """Return a text that differs once settings were changed, for the field `SEEN_FIELD` of the form that shows them."""
+    return hashlib.blake2b(settings.SerializeToString(deterministic=True), digest_size=8).hexdigest()
+
+
+def check_seen(form: Mapping[str, str], settings: Message) -> None:
+    """Raise UmgError(ALREADY_EXISTS) if settings were changed since the form was shown, which else takes that back."""
+    if form.get(SEEN_FIELD, version(settings)) != version(settings):
+        message = "not saved: someone changed this since the page was loaded; compare your entries, then save again"
+        raise UmgError(pb.ERROR_REASON_ALREADY_EXISTS, message)
 
 
 def _invalid(name: str, expected: str, given: str) -> UmgError:

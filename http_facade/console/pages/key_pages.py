@@ -60,6 +60,8 @@ class KeyView:
     """Content of the page of one key."""
 
     row: KeyRow
+    seen: str
+    """Version of the settings that the form shows."""
     models: str
     operations: str
     channels: str
@@ -82,6 +84,7 @@ class NewKey:
 
     projects: OfferedAccounts
     periods: Sequence[str]
+    may_create: bool
 
 
 @dataclass(frozen=True)
@@ -125,6 +128,7 @@ async def load_key(visit: Visit) -> KeyView:
     settings, row = key.settings, key_row(key, names, visit.now)
     return KeyView(
         row=row,
+        seen=form_values.version(settings),
         models=", ".join(settings.model_patterns),
         operations=", ".join(OPERATION_NAMES[each] for each in settings.operations),
         channels=", ".join(settings.channels),
@@ -144,7 +148,7 @@ async def load_key(visit: Visit) -> KeyView:
 async def load_new_key(visit: Visit) -> NewKey:
     """Return the choices of the form of a new key."""
     offered = await offered_accounts(visit.calls, visit.rights, pb.PERMISSION_KEYS_WRITE, pb.ACCOUNT_KIND_PROJECT)
-    return NewKey(offered, BUDGET_PERIODS)
+    return NewKey(offered, BUDGET_PERIODS, visit.rights.may(pb.PERMISSION_KEYS_WRITE))
 
 
 async def create_key(visit: Visit, form: Form) -> Shown:
@@ -182,6 +186,7 @@ async def revoke_key(visit: Visit, form: Form) -> Done:
 async def change_key(visit: Visit, form: Form) -> Done:
     """Change the limits, the budget and the models of the key."""
     key = await _find(visit)
+    form_values.check_seen(form, key.settings)
     request = bodies.decode_update(msgspec.json.encode({"settings": _settings(form)}))
     request.key_id = key.key_id
     await visit.calls.call(request, pb.UpdateKeyResponse)

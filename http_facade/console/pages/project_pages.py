@@ -65,6 +65,8 @@ class AccountView:
     projects: Sequence[ListedAccount]
     keys: Sequence[KeyRow]
     has_more_keys: bool
+    seen: str
+    """Version of the settings that the form shows."""
     models: str
     operations: str
     channels: str
@@ -136,6 +138,7 @@ async def load_project(visit: Visit) -> AccountView:
         projects=[_row(each, visit.now) for each in projects.values()],
         keys=[key_row(key, names, visit.now) for key in keys.keys],
         has_more_keys=bool(keys.next_page_token),
+        seen=form_values.version(settings),
         models=", ".join(settings.model_patterns),
         operations=", ".join(OPERATION_NAMES[each] for each in settings.operations),
         channels=", ".join(settings.channels),
@@ -180,6 +183,7 @@ async def create_project(visit: Visit, form: Form) -> Done:
 async def change_project(visit: Visit, form: Form) -> Done:
     """Change the name, the budgets, the limits and the models of an account."""
     account = await _find(visit)
+    form_values.check_seen(form, account.settings)
     settings = {"name": form_values.text(form, "name"), "budgets": _budgets(form), **form_values.limits(form)}
     request = bodies.decode_update_account(msgspec.json.encode({"settings": settings}))
     request.account_id, request.kind = account.account_id, account.kind

@@ -168,6 +168,22 @@ async def test_a_wrong_field_is_named_above_the_form(world: World, field: str, v
     assert f'value="{value}"' in reply.text or field == "requests_per_minute"  # which this form does not have
 
 
+async def test_a_form_that_was_shown_before_a_change_of_another_does_not_take_it_back(world: World) -> None:
+    store = world.gateway.service.store
+    key, _ = await ApiKeys(store).create("shared")
+    path = f"/console/keys/{key.key_id}"
+    fields = {"budget": "", "budget_period": "month", "tokens_per_minute": "", "concurrent_requests": "", "models": ""}
+    first, second = await world.owner.get(path), await world.owner.get(path)
+    await world.owner.post(path, first.form("change") | fields | {"requests_per_minute": "5"})
+    late = fields | {"requests_per_minute": "", "budget": "7"}
+    refused = await world.owner.post(path, second.form("change") | late)
+    assert (refused.status, "someone changed this" in refused.problem) == (409, True)
+    assert (await ApiKeys(store).get("shared")).requests_per_minute == 5
+    assert re.search(r'<details class="edit" open>\s*<summary>Edit', refused.text), "the entries are folded"
+    assert (await world.owner.post(path, refused.form("change") | late)).status == 200
+    assert (await ApiKeys(store).get("shared")).budget_micro_credits == 7_000_000
+
+
 async def test_a_number_beyond_those_of_the_schema_is_named(world: World) -> None:
     page = await world.owner.get("/console/channels/videos")
     reply = await world.owner.post("/console/channels/videos", page.form("weight") | {"weight": "99999999999"})
@@ -175,12 +191,19 @@ async def test_a_number_beyond_those_of_the_schema_is_named(world: World) -> Non
     assert (await world.owner.get("/console/tasks?stuck=99999999999")).status == 400
 
 
+async def test_a_viewer_has_no_form_of_a_new_key(world: World) -> None:
+    viewer = await world.person(Role.VIEWER, WHOLE_GATEWAY)
+    reply = await viewer.get("/console/keys/new")
+    assert ("Your roles permit no new keys." in reply.text, 'name="act"' in reply.text) == (True, False)
+
+
 async def test_a_form_is_accepted_once_and_from_its_own_page_alone(world: World) -> None:
     page = await world.owner.get("/console/keys/new")
     form = page.form("create") | {"name": "once"}
     assert (await world.owner.post("/console/keys/new", form, origin="https://evil.example")).status == 403
     assert (await world.owner.post("/console/keys/new", form, **{"sec-fetch-site": "cross-site"})).status == 403
-    assert (await world.owner.post("/console/keys/new", form | {"csrf_token": "x"})).status == 403
+    stale = await world.owner.post("/console/keys/new", form | {"csrf_token": "x"})  # as of a session before this one
+    assert (stale.status, "load the page again" in stale.problem) == (403, True)
     assert (await world.owner.post("/console/keys/new", form)).status == 200
     again = await world.owner.post("/console/keys/new", form | {"name": "twice"})
     assert (again.status, "sent already" in again.problem) == (409, True)
