@@ -13,6 +13,8 @@ const HATCH_PIXELS = 6;
 const FREE_PIXELS = 6;
 const LABEL_PIXELS = 20;
 const AXIS_PIXELS = 52;
+const LETTER_PIXELS = 7;
+const TICK_PIXELS = 16;
 const DAY_SECONDS = 86_400;
 /** Ink -> width of its line, and its dashes. */
 const LINES = /** @type {Record<string, { width: number, dash?: number[] } | undefined>} */ ({
@@ -187,7 +189,7 @@ class DrawnChart {
       scales: { x: { range: [first, this.table.end] }, y: this.scale() },
       axes: [
         { ...axis, size: 28, grid: { show: false }, values: (_plot, splits, _axis, _space, step) => splits.map((time) => timeLabel(time, step)) },
-        { ...axis, ...(this.form === "log" && { filter: decades, grid: { ...axis.grid, filter: decades }, ticks: { filter: decades } }), size: AXIS_PIXELS, values: (_plot, splits) => splits.map((value) => (value === null ? "" : compact.format(Math.abs(value)))) },
+        { ...axis, ...(this.form === "log" && { filter: decades, grid: { ...axis.grid, filter: decades }, ticks: { filter: decades } }), size: (_plot, labels) => axisPixels(labels ?? []), values: (_plot, splits) => splits.map((value) => (value === null ? "" : compact.format(Math.abs(value)))) },
       ],
       series: [{}, ...this.columns.map((column, place) => this.series(column, place))],
       hooks: { setCursor: [(plot) => this.show(plot.cursor.idxs?.[1] ?? plot.cursor.idx ?? -1)] },
@@ -294,7 +296,7 @@ class DrawnChart {
     this.room.setAttribute("aria-valuenow", String(place + 1));
     this.room.setAttribute("aria-valuetext", this.words(place));
     this.tip.replaceChildren(made("strong", "", this.title(bucket)), this.numbers(place));
-    const left = AXIS_PIXELS + this.plot.valToPos(bucket.seconds, "x");
+    const left = this.plot.over.offsetLeft + this.plot.valToPos(bucket.seconds, "x");
     const right = left > this.room.clientWidth / 2;
     this.tip.style.left = right ? "" : `${left + 2 * FREE_PIXELS}px`;
     this.tip.style.right = right ? `${this.room.clientWidth - left + FREE_PIXELS}px` : "";
@@ -356,6 +358,12 @@ function numberOf(text) {
  */
 const timeLabel = (seconds, step) =>
   (step >= DAY_SECONDS || seconds % DAY_SECONDS === 0 ? calendar : clock).format(seconds * 1000);
+
+/**
+ * Return the width of an axis with room for its labels, such as `0.00002`.
+ * @param {string[]} labels
+ */
+const axisPixels = (labels) => Math.max(AXIS_PIXELS, TICK_PIXELS + LETTER_PIXELS * Math.max(0, ...labels.map((label) => label.length)));
 
 /** @param {number} seconds */
 const moment = (seconds) => new Date(seconds * 1000).toISOString();
