@@ -1,5 +1,5 @@
 // Additions to the console's pages, which work without them: keys of one letter, buttons that copy, times in the zone of
-// the browser, labels of cells that a narrow window shows as blocks, and the address of the gateway in commands.
+// the browser, and labels of cells that a narrow window shows as blocks.
 
 const LIVE_MILLISECONDS = 1000;
 const COPIED_MILLISECONDS = 2000;
@@ -45,7 +45,6 @@ function offerCopy(code) {
  */
 function complete(part) {
   for (const code of all(part, "code[data-copy]")) offerCopy(code);
-  for (const code of all(part, "[data-origin]")) code.textContent = (code.textContent ?? "").replace("$UMG", location.origin);
   for (const button of all(part, "button[data-opens]")) button.hidden = false;
   for (const time of /** @type {HTMLTimeElement[]} */ (all(part, "time[datetime]"))) {
     const local = localTime.format(new Date(time.dateTime));

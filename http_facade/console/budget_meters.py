@@ -9,6 +9,7 @@ from umg_grpc.wire.protobuf_json import enum_names
 
 PERIOD_NAMES = enum_names(pb.BudgetPeriod.DESCRIPTOR)
 WARN_PERCENT = 80
+SECONDS_PER_DAY = 86_400
 RENEWED_PERIODS = frozenset({pb.BUDGET_PERIOD_DAY, pb.BUDGET_PERIOD_MONTH})
 
 
@@ -22,6 +23,8 @@ class BudgetMeter:
     limit: int
     spent: int
     reserved: int
+    daily: int
+    """Mean spend of a day of the present month; 0 for a budget of another period."""
     ends: datetime | None
     """When it is used up at the rate of its period so far; None if it is not before the period ends."""
 
@@ -57,20 +60,30 @@ def balance_meters(balances: Iterable[pb.BudgetBalance], now: datetime) -> list[
     return [_meter(each.budget, each.spent_micro_credits, each.reserved_micro_credits, now) for each in balances]
 
 
+def least_left(meters: Iterable[BudgetMeter]) -> int | None:
+    """Return the least rest of budgets that refuse calls; None without one."""
+    return min((meter.left for meter in meters if not meter.is_soft), default=None)
+
+
 def _meter(budget: pb.Budget, spent: int, reserved: int, now: datetime) -> BudgetMeter:
-    period = PERIOD_NAMES.get(budget.period, "")
-    return BudgetMeter(period, budget.soft, budget.micro_credits, spent, reserved, _end(budget, spent, now))
+    period, begin = PERIOD_NAMES.get(budget.period, ""), _period_begin(budget, now)
+    seconds = max(int((now - begin).total_seconds()), 1)
+    daily = spent * SECONDS_PER_DAY // seconds if budget.period == pb.BUDGET_PERIOD_MONTH else 0
+    end = _end(budget, spent, now, seconds)
+    return BudgetMeter(period, budget.soft, budget.micro_credits, spent, reserved, daily, end)
 
 
-def _end(budget: pb.Budget, spent: int, now: datetime) -> datetime | None:
-    """Return when a budget is used up at the mean rate of its present period."""
+def _period_begin(budget: pb.Budget, now: datetime) -> datetime:
+    begin = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    return begin.replace(day=1) if budget.period == pb.BUDGET_PERIOD_MONTH else begin
+
+
+def _end(budget: pb.Budget, spent: int, now: datetime, seconds: int) -> datetime | None:
+    """Return when a budget is used up at the mean rate of its present period, which began `seconds` ago."""
     if budget.period not in RENEWED_PERIODS or spent <= 0 or spent >= budget.micro_credits:
         return None
-    begin = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    following = begin + timedelta(days=1)
+    following = _period_begin(budget, now) + timedelta(days=1)
     if budget.period == pb.BUDGET_PERIOD_MONTH:
-        begin = begin.replace(day=1)
-        following = (begin + timedelta(days=32)).replace(day=1)
-    rate = spent / max((now - begin).total_seconds(), 1)
-    end = now + timedelta(seconds=(budget.micro_credits - spent) / rate)
+        following = (following + timedelta(days=31)).replace(day=1)
+    end = now + timedelta(seconds=(budget.micro_credits - spent) * seconds / spent)
     return end if end < following else None

@@ -51,6 +51,8 @@ class PageFrame:
     note: str
     preferences: Mapping[str, str]
     path: str
+    address: str
+    """URL of the gateway for callers, without a trailing slash."""
     now: datetime
     tag: str = ""
     """Entity tag of a live page."""
@@ -234,6 +236,7 @@ class ConsoleHandlers:
             note="",
             preferences=preferences_of(exchange.request),
             path=exchange.request.path,
+            address=self._sign_on.base_url,
             now=now,
         )
         explained = explain_on_page(error, exchange, CONSOLE_FACE)
@@ -249,6 +252,7 @@ class ConsoleHandlers:
             note=_note(exchange.request.query.get(NOTE_NAME, "")),
             preferences=preferences_of(exchange.request),
             path=exchange.request.path,
+            address=self._sign_on.base_url,
             now=visit.now,
         )
 

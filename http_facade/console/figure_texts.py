@@ -10,6 +10,7 @@ from umg_grpc.base.time_units import age_text
 
 UNKNOWN_TEXT = "–"
 MAX_DECIMALS = 6
+MIN_WHOLE_RATE = 10
 
 
 def count_text(count: int) -> str:
@@ -47,6 +48,12 @@ def change_text(now: float, before: float) -> str:
         return ""
     change = 100 * (now - before) / before
     return f"{change:+,.0f} %"
+
+
+def rate_text(count: int, minutes: float) -> str:
+    """Return a count for a minute, with two digits below 10."""
+    rate = count / max(minutes, 1.0)
+    return f"{rate:,.0f}" if rate >= MIN_WHOLE_RATE else f"{float(f'{rate:.2g}'):g}"
 
 
 def milliseconds_text(duration: Duration) -> str:

@@ -3,11 +3,22 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from http_facade.console.figure_texts import UNKNOWN_TEXT, amount_text, change_text, count_text, share_text
+from http_facade.console.call_outcomes import REASON_NAMES
+from http_facade.console.figure_texts import (
+    UNKNOWN_TEXT,
+    amount_text,
+    change_text,
+    count_text,
+    rate_text,
+    share_text,
+)
 from http_facade.console.object_names import key_ids_of
 from http_facade.console.page_interface import Visit
+from http_facade.console.page_rendering import word
 from umg_grpc.base.printable_text import printable
 from umg_grpc.v1 import pb
+
+SECONDS_PER_MINUTE = 60
 
 
 @dataclass(frozen=True)
@@ -31,6 +42,18 @@ class SpendRow:
     """Page of its calls; "" if the person may not see it, and for all other models together."""
     figures: pb.CallFigures
     share: str
+    change: str
+
+
+@dataclass(frozen=True)
+class FailureRow:
+    """Failed calls with one reason, channel or kind, and those of the span before."""
+
+    name: str
+    path: str
+    """Page of the calls; "" if the person may not see it."""
+    calls: int
+    before: int
     change: str
 
 
@@ -62,12 +85,13 @@ async def call_summary(
     return await visit.calls.call(request, pb.GetCallSummaryResponse)
 
 
-def figures(summary: pb.GetCallSummaryResponse, calls_path: str, failed_path: str) -> Iterable[Figure]:
+def figures(visit: Visit, summary: pb.GetCallSummaryResponse, calls_path: str, failed_path: str) -> Iterable[Figure]:
     """Yield calls, failed share, times, cost and cached share. The paths are "" for people that may not see calls."""
     now, before = summary.total, summary.previous
-    yield Figure(
-        "calls", count_text(now.request_count), change_text(now.request_count, before.request_count), calls_path
-    )
+    more_calls = change_text(now.request_count, before.request_count)
+    minutes = ((visit.filters.end or visit.now) - visit.filters.start).total_seconds() / SECONDS_PER_MINUTE
+    yield Figure("calls", count_text(now.request_count), more_calls, calls_path)
+    yield Figure("rate", rate_text(now.request_count, minutes), more_calls)
     yield Figure(
         "failed",
         share_text(now.failed_request_count, now.request_count),
@@ -77,7 +101,20 @@ def figures(summary: pb.GetCallSummaryResponse, calls_path: str, failed_path: st
     yield Figure("first_byte", *_duration(now.first_byte, before.first_byte))
     yield Figure("whole_call", *_duration(now.whole_call, before.whole_call))
     yield Figure("spend", amount_text(now.micro_credits), change_text(now.micro_credits, before.micro_credits))
-    yield Figure("cached", share_text(now.cache_read_tokens, now.input_tokens), "")
+    yield Figure("cached", share_text(now.cache_read_tokens, now.input_tokens), _points(now, before))
+
+
+def failure_rows(visit: Visit, name: str, counts: Iterable[pb.FailureCount]) -> Sequence[FailureRow]:
+    """Return the rows of counts by `reason`, `channel` or `kind`, without those whose name is not known."""
+    found = list[FailureRow]()
+    for count in counts:
+        value = REASON_NAMES.get(count.reason, "") if name == "reason" else str(getattr(count, name))
+        if value or name == "reason":
+            path = visit.calls_path(failed="1", **{name: value}) if value and name != "kind" else ""
+            change = change_text(count.request_count, count.previous_request_count)
+            row = FailureRow(printable(value), path, count.request_count, count.previous_request_count, change)
+            found.append(row)
+    return found
 
 
 def spend_rows(visit: Visit, summary: pb.GetCallSummaryResponse, **filters: str) -> list[SpendRow]:
@@ -102,3 +139,11 @@ def _duration(now: pb.DurationPercentiles, before: pb.DurationPercentiles) -> tu
         return UNKNOWN_TEXT, ""
     milliseconds = now.p95.ToMilliseconds()
     return f"{milliseconds:,} ms", change_text(milliseconds, before.p95.ToMilliseconds())
+
+
+def _points(now: pb.CallFigures, before: pb.CallFigures) -> str:
+    """Return the change of the cached share; "" without input before."""
+    if not now.input_tokens or not before.input_tokens:
+        return ""
+    change = 100 * (now.cache_read_tokens / now.input_tokens - before.cache_read_tokens / before.input_tokens)
+    return word("figures.points", change=f"{change:+.0f}")

@@ -45,6 +45,7 @@ class ChannelLine:
     name: str
     path: str
     mark: Mark
+    is_disabled: bool
     since: Timestamp | None
     """Since when a breaker of its is not closed; None if all are."""
     failures: str
@@ -63,6 +64,8 @@ class ChannelTable:
     """Content of the list of channels."""
 
     rows: Sequence[ChannelLine]
+    may_check: bool
+    may_change: bool
     lost: Sequence[pb.ChannelOverride]
     """Changes of channels that the config does not have."""
 
@@ -91,7 +94,6 @@ class ChannelView:
     quirks: Sequence[pb.ChannelQuirk]
     overrides: Sequence[pb.ChannelOverride]
     charts: ChartTable | None
-    is_disabled: bool
     may_check: bool
     may_change: bool
     history: str
@@ -123,7 +125,12 @@ class DisableView:
 async def load_channels(visit: Visit) -> ChannelTable:
     """Return all channels, worst first."""
     response = await visit.calls.call(pb.ListChannelDetailsRequest(), pb.ListChannelDetailsResponse)
-    return ChannelTable([_line(each) for each in response.channels], list(response.overrides_without_channel))
+    return ChannelTable(
+        rows=[_line(each) for each in response.channels],
+        may_check=visit.rights.may(pb.PERMISSION_CHANNELS_CHECK),
+        may_change=visit.rights.may(pb.PERMISSION_CHANNELS_WRITE),
+        lost=list(response.overrides_without_channel),
+    )
 
 
 async def load_channel(visit: Visit) -> ChannelView:
@@ -137,7 +144,6 @@ async def load_channel(visit: Visit) -> ChannelView:
         quirks=list(quirks.values()),
         overrides=list(details.overrides),
         charts=await _charts(visit, details.channel),
-        is_disabled=details.settings.disabled,
         may_check=visit.rights.may(pb.PERMISSION_CHANNELS_CHECK),
         may_change=visit.rights.may(pb.PERMISSION_CHANNELS_WRITE),
         history=history_path(visit, details.channel, "channel"),
@@ -235,6 +241,7 @@ def _line(details: pb.ChannelDetails) -> ChannelLine:
         name=printable(details.channel),
         path=channel_path(details.channel),
         mark=DISABLED_MARK if details.settings.disabled else STATE_MARKS[details.state],
+        is_disabled=details.settings.disabled,
         since=_since(details.models),
         failures="" if activity is None else _failures(activity.failures),
         calls=UNKNOWN_TEXT if activity is None else count_text(activity.calls),

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from urllib.parse import quote
 
 import msgspec
@@ -10,9 +10,10 @@ import msgspec
 from http_facade.console import form_values
 from http_facade.console.address_filters import ListPages
 from http_facade.console.budget_charts import budget_chart
-from http_facade.console.budget_meters import BudgetMeter, key_meters
+from http_facade.console.budget_meters import BudgetMeter, balance_meters, key_meters, least_left
 from http_facade.console.call_charts import ChartTable, calls_chart, summary_charts
 from http_facade.console.call_outcomes import Mark
+from http_facade.console.figure_texts import count_text
 from http_facade.console.object_names import OfferedAccounts, account_names, offered_accounts
 from http_facade.console.page_interface import Done, Form, Shown, Visit
 from http_facade.console.pages.audit_page import history_path
@@ -45,6 +46,15 @@ class KeyRow:
 
 
 @dataclass(frozen=True)
+class BudgetLevel:
+    """Project or organisation above a key, whose budgets hold besides."""
+
+    name: str
+    path: str
+    meters: Sequence[BudgetMeter]
+
+
+@dataclass(frozen=True)
 class KeyList:
     """Content of the list of keys."""
 
@@ -73,6 +83,11 @@ class KeyView:
     overlaps: Mapping[str, str]
     may_rotate: bool
     may_change: bool
+    calls_of_last_hour: str
+    """Calls that a rotation or a revocation concerns; "" for people that may do neither."""
+    above: Sequence[BudgetLevel]
+    binding: tuple[str, int] | None
+    """Name of the level above that binds first, and its rest; None if the key itself binds."""
     project_path: str
     history: str
     """Page of the acts on the key; "" if the person may not see it."""
@@ -123,9 +138,11 @@ async def load_keys(visit: Visit) -> KeyList:
 async def load_key(visit: Visit) -> KeyView:
     """Return one key with its usage and its failed calls. Raise UmgError(OBJECT_NOT_FOUND)."""
     key = await _find(visit)
-    names = await account_names(visit.calls, visit.rights, [key.settings.project_id])
+    above = await _levels(visit, key.settings.project_id)
+    names = {key.settings.project_id: above[0].name} if above else {}
     summary = await call_summary(visit, key_ids=[key.key_id])
     settings, row = key.settings, key_row(key, names, visit.now)
+    may_rotate = _is_open(key) and visit.rights.may_change(pb.PERMISSION_KEYS_ROTATE, key)
     return KeyView(
         row=row,
         seen=form_values.version(settings),
@@ -138,8 +155,11 @@ async def load_key(visit: Visit) -> KeyView:
         models_used=spend_rows(visit, summary, key=key.key_id),
         failed=await failed_calls(visit, key),
         overlaps=OVERLAP_WORDS,
-        may_rotate=_is_open(key) and visit.rights.may_change(pb.PERMISSION_KEYS_ROTATE, key),
+        may_rotate=may_rotate,
         may_change=_is_open(key) and visit.rights.may_change(pb.PERMISSION_KEYS_WRITE, key),
+        calls_of_last_hour=await _calls_of_last_hour(visit, key) if may_rotate else "",
+        above=[each for each in above if each.meters],
+        binding=_binding(row.meters, above),
         history=history_path(visit, key.key_id),
         project_path=f"/console/projects/{quote(settings.project_id)}" if settings.project_id else "",
     )
@@ -224,6 +244,33 @@ def _settings(form: Form) -> dict[str, object]:
 async def _find(visit: Visit) -> pb.Key:
     request = pb.GetKeyRequest(key_id=visit.parameters["key_id"])
     return (await visit.calls.call(request, pb.GetKeyResponse)).key
+
+
+async def _levels(visit: Visit, project_id: str) -> list[BudgetLevel]:
+    """Return the project of a key and its organisation, as far as the person may see them."""
+    found, account_id = list[BudgetLevel](), project_id
+    while account_id and visit.rights.may(pb.PERMISSION_ACCOUNTS_READ, account_id):
+        request = pb.GetAccountRequest(account_id=account_id)
+        account = (await visit.calls.call(request, pb.GetAccountResponse)).account
+        path = f"/console/projects/{quote(account_id, safe='')}"
+        meters = balance_meters(account.balances, visit.now)
+        found.append(BudgetLevel(printable(account.settings.name), path, meters))
+        account_id = account.settings.organization_id
+    return found
+
+
+def _binding(own: Sequence[BudgetMeter], above: Sequence[BudgetLevel]) -> tuple[str, int] | None:
+    """Return the name of the level with the least left, and this rest; None if the key itself has less."""
+    least = [(rest, level.name) for level in above if (rest := least_left(level.meters)) is not None]
+    rest, name = min(least, default=(0, ""))
+    own_rest = least_left(own)
+    return (name, rest) if name and (own_rest is None or rest < own_rest) else None
+
+
+async def _calls_of_last_hour(visit: Visit, key: pb.Key) -> str:
+    request = pb.GetCallSummaryRequest(key_ids=[key.key_id], group_by=pb.USAGE_DIMENSION_MODEL)
+    request.start_time.FromDatetime(visit.now - timedelta(hours=1))
+    return count_text((await visit.calls.call(request, pb.GetCallSummaryResponse)).total.request_count)
 
 
 async def failed_calls(visit: Visit, key: pb.Key) -> list[CallRow]:

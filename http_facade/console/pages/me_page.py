@@ -118,7 +118,7 @@ async def _own_key(visit: Visit) -> OwnKey:
     models, kept = await _models(visit), visit.filters.kept
     return OwnKey(
         row=key_row(key, {}, visit.now),
-        figures=list(figures(summary, f"{CALLS_PATH}{kept()}", f"{CALLS_PATH}{kept(failed='1')}")),
+        figures=list(figures(visit, summary, f"{CALLS_PATH}{kept()}", f"{CALLS_PATH}{kept(failed='1')}")),
         levels=[
             LevelView(
                 kind=KIND_NAMES[each.kind],

@@ -13,11 +13,18 @@ from http_facade.console.call_charts import (
     summary_charts,
     whole_call_chart,
 )
-from http_facade.console.call_outcomes import REASON_NAMES, Mark
-from http_facade.console.figure_texts import change_text
+from http_facade.console.call_outcomes import Mark
 from http_facade.console.page_interface import LeadElsewhere, Visit
 from http_facade.console.pages.channel_pages import STATE_MARKS, channel_path
-from http_facade.console.summary_figures import Figure, SpendRow, call_summary, figures, spend_rows
+from http_facade.console.summary_figures import (
+    FailureRow,
+    Figure,
+    SpendRow,
+    call_summary,
+    failure_rows,
+    figures,
+    spend_rows,
+)
 from umg_grpc.base.printable_text import printable
 from umg_grpc.v1 import pb
 
@@ -33,16 +40,6 @@ class ChannelRow:
     kind: str
     message: str
     time: Timestamp | None
-
-
-@dataclass(frozen=True)
-class FailureRow:
-    """Failed calls with one reason or kind."""
-
-    name: str
-    path: str
-    calls: int
-    change: str
 
 
 @dataclass(frozen=True)
@@ -80,15 +77,11 @@ async def load_overview(visit: Visit) -> Overview | LeadElsewhere:
         whole_call_chart(summary),
     )
     return Overview(
-        figures=list(figures(summary, visit.calls_path(), visit.calls_path(failed="1"))),
+        figures=list(figures(visit, summary, visit.calls_path(), visit.calls_path(failed="1"))),
         charts=summary_charts(summary, charts, visit.calls_path(), visit.now),
         models=spend_rows(visit, summary),
-        reasons=[
-            _failure(name, visit.calls_path(reason=name) if name else "", each)
-            for each in summary.failures_by_reason
-            for name in [REASON_NAMES.get(each.reason, "")]
-        ],
-        kinds=[_failure(each.kind, "", each) for each in summary.failures_by_kind if each.kind],
+        reasons=failure_rows(visit, "reason", summary.failures_by_reason),
+        kinds=failure_rows(visit, "kind", summary.failures_by_kind),
         channel_count=len({each.channel for each in listed}),
         troubled=[_trouble(each) for each in listed if each.state != pb.CIRCUIT_STATE_CLOSED],
         shows_channels=shows_channels,
@@ -103,15 +96,6 @@ async def _called_unpriced(visit: Visit) -> int:
         return 0
     request = pb.ListModelPricesRequest(unpriced_only=True, page_size=1)
     return (await visit.calls.call(request, pb.ListModelPricesResponse)).called_unpriced_models
-
-
-def _failure(name: str, path: str, count: pb.FailureCount) -> FailureRow:
-    return FailureRow(
-        name=printable(name),
-        path=path,
-        calls=count.request_count,
-        change=change_text(count.request_count, count.previous_request_count),
-    )
 
 
 def _trouble(health: pb.ChannelHealth) -> ChannelRow:

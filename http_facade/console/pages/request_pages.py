@@ -14,6 +14,7 @@ from http_facade.console.call_outcomes import OPERATION_NAMES, REASON_NAMES, Mar
 from http_facade.console.figure_texts import UNKNOWN_TEXT, count_text
 from http_facade.console.object_names import key_ids_of, key_names
 from http_facade.console.page_interface import CALLS_PATH, Visit
+from http_facade.console.summary_figures import FailureRow, call_summary, failure_rows
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.printable_text import printable
 from umg_grpc.v1 import pb
@@ -48,6 +49,8 @@ class CallList:
     """Content of the list of calls."""
 
     rows: Sequence[CallRow]
+    failures: Mapping[str, Sequence[FailureRow]]
+    """Failed calls of the span by reason and by channel, if only failed calls are listed."""
     pages: ListPages
     command: str
     is_live: bool
@@ -122,6 +125,7 @@ async def load_calls(visit: Visit) -> CallList:
     names = await key_names(visit.calls, (record.key_id for record in response.records))
     return CallList(
         rows=[call_row(record, names) for record in response.records],
+        failures=await _failures(visit) if filters.failed else {},
         pages=filters.pages(response.next_page_token),
         command=filters.command("umg requests list"),
         is_live=not filters.page_token and filters.end is None,
@@ -184,6 +188,20 @@ def call_row(record: pb.RequestRecord, names: Mapping[str, str]) -> CallRow:
         output_tokens=received,
         micro_credits=record.micro_credits,
     )
+
+
+async def _failures(visit: Visit) -> Mapping[str, Sequence[FailureRow]]:
+    """Return the failed calls by reason and by channel, unless a filter is set that the summary does not have."""
+    filters = visit.filters
+    if filters.page_token or filters.values("reason") or filters.values("user"):
+        return {}
+    if not visit.rights.may(pb.PERMISSION_USAGE_READ):
+        return {}
+    summary = await call_summary(visit, pb.USAGE_DIMENSION_CHANNEL)
+    return {
+        "reasons": failure_rows(visit, "reason", summary.failures_by_reason),
+        "channels": failure_rows(visit, "channel", summary.failures_by_channel),
+    }
 
 
 def _reason_value(name: str) -> "pb.ErrorReason.ValueType":

@@ -42,7 +42,7 @@ class TaskRow:
     created: Timestamp | None
     updated: Timestamp
     stall: str
-    callbacks: Sequence[Mark]
+    callbacks: Sequence["CallbackRow"]
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,7 @@ class TaskList:
     undelivered_only: bool
     stuck: str
     pages: ListPages
+    may_redeliver: bool
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,7 @@ class CallbackRow:
 
     callback: pb.TaskCallback
     mark: Mark
+    is_undelivered: bool
     url: str
     problem: str
 
@@ -74,7 +76,6 @@ class TaskStory:
     states: Sequence[tuple[Mark, Timestamp]]
     problem: str
     request_path: str
-    callbacks: Sequence[CallbackRow]
     may_redeliver: bool
 
 
@@ -98,6 +99,7 @@ async def load_tasks(visit: Visit) -> TaskList:
         undelivered_only=undelivered_only,
         stuck=stuck,
         pages=filters.pages(response.next_page_token),
+        may_redeliver=visit.rights.may(pb.PERMISSION_TASKS_WRITE),
     )
 
 
@@ -111,7 +113,6 @@ async def load_task(visit: Visit) -> TaskStory:
         states=[(_mark(each.state), each.time) for each in task.state_times],
         problem=printable(task.error.message),
         request_path=call_path(task.request_id) if task.request_id else "",
-        callbacks=[_callback(each) for each in task.callbacks],
         may_redeliver=bool(task.callbacks) and visit.rights.may(pb.PERMISSION_TASKS_WRITE),
     )
 
@@ -128,18 +129,20 @@ async def redeliver(visit: Visit, form: Form) -> Done:
 
 
 def _row(task: pb.TaskRecord) -> TaskRow:
+    mark = _mark(task.state)
+    is_open = mark.word not in STATE_COLOURS
     return TaskRow(
         task_id=printable(task.task_id),
         path=f"/console/tasks/{quote(task.task_id, safe='')}",
-        mark=_mark(task.state),
-        progress=f"{task.progress_percent} %" if task.HasField("progress_percent") else "",
+        mark=mark,
+        progress=f"{task.progress_percent} %" if is_open and task.HasField("progress_percent") else "",
         model=printable(task.model),
         key_name=printable(task.key_name or task.key_id),
         channel=printable(task.channel),
         created=task.state_times[0].time if task.state_times else None,
         updated=task.update_time,
         stall=printable(task.stall),
-        callbacks=[CALLBACK_MARKS[each.state] for each in task.callbacks],
+        callbacks=[_callback(each) for each in task.callbacks],
     )
 
 
@@ -149,10 +152,10 @@ def _mark(state: "pb.VideoTaskState.ValueType") -> Mark:
 
 
 def _callback(callback: pb.TaskCallback) -> CallbackRow:
-    status = f"{callback.status_code} " if callback.HasField("status_code") else ""
     return CallbackRow(
         callback=callback,
         mark=CALLBACK_MARKS[callback.state],
+        is_undelivered=callback.state in UNDELIVERED_STATES,
         url=printable(callback.url),
-        problem=printable(status + callback.last_error),
+        problem=printable(callback.last_error),
     )

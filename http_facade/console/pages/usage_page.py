@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -25,7 +26,10 @@ DIMENSION_NAMES = enum_names(pb.UsageDimension.DESCRIPTOR)
 DIMENSION_VALUES = {name: pb.UsageDimension.ValueType(value) for value, name in DIMENSION_NAMES.items()}
 OFFERED_DIMENSIONS = ("model", "key", "channel", "project", "agent", "operation")
 GROUP_FIELDS = {"project": "project_id", "key": "key_id"}
+BY_NAME, BESIDE_NAME = "by", "beside"
 ROWS_PER_CALL = 10_000
+NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9.-]+")
+"""Characters that the name of a file has not; `_` stands for them."""
 CSV_HEAD = ("day_utc", "group", "calls", "failed", "micro_credits", "credits")
 
 
@@ -43,6 +47,20 @@ class GroupRow:
 
 
 @dataclass(frozen=True)
+class GroupTable:
+    """Usage by one dimension."""
+
+    parameter: str
+    """Parameter of the address that names the dimension."""
+    dimension: str
+    dimensions: Mapping[str, str]
+    """Dimension -> query of the page with it."""
+    rows: Sequence[GroupRow]
+    """Groups with the highest cost, then the others together without a name."""
+    other_count: int
+
+
+@dataclass(frozen=True)
 class UsageView:
     """Content of the page of usage."""
 
@@ -50,44 +68,40 @@ class UsageView:
     charts: ChartTable | None
     cached: ChartTable | None
     """Share of the input that was read from caches, by day."""
-    dimension: str
-    dimensions: Mapping[str, str]
-    """Dimension -> query of the page by it."""
-    rows: Sequence[GroupRow]
-    """Groups with the highest cost, then the others together without a name."""
-    other_count: int
+    tables: Sequence[GroupTable]
+    """By the dimension of the address, then by a second one beside it."""
     csv_path: str
     command: str
 
 
 async def load_usage(visit: Visit) -> UsageView:
-    """Return the groups with the highest cost, with the others added up."""
-    name = _dimension(visit)
+    """Return the groups with the highest cost in two dimensions, with the others added up."""
+    first = _dimension(visit, BY_NAME, OFFERED_DIMENSIONS[0])
+    second = _dimension(visit, BESIDE_NAME, next(name for name in OFFERED_DIMENSIONS if name != first))
     key_ids = await key_ids_of(visit.calls, visit.filters.values("key"))
-    summary = await call_summary(visit, DIMENSION_VALUES[name], key_ids=key_ids)
-    names = await _names(visit, name, summary.groups)
-    rows = [_row(visit, name, names.get(each.value, each.value), each, summary.total) for each in summary.groups]
-    if summary.other_group_count:
-        rows.append(_row(visit, "", "", summary.other_groups, summary.total))
+    summary = await call_summary(visit, DIMENSION_VALUES[first], key_ids=key_ids)
+    names = await _names(visit, first, summary.groups)
+    tables = [_table(visit, BY_NAME, first, summary, names)]
+    if second != first:
+        beside = await call_summary(visit, DIMENSION_VALUES[second], key_ids=key_ids)
+        tables.append(_table(visit, BESIDE_NAME, second, beside, await _names(visit, second, beside.groups)))
+    filters = visit.filters
     charts = spend_chart(summary, [names.get(each.value, each.value) for each in summary.groups]), calls_chart(summary)
     calls_path = visit.calls_path()
     days = await visit.calls.call(_by_day(visit, key_ids), pb.ListUsageResponse)
     return UsageView(
-        figures=list(figures(summary, "", "")),
+        figures=list(figures(visit, summary, "", "")),
         charts=summary_charts(summary, charts, calls_path, visit.now),
         cached=cached_charts(days.entries, calls_path, visit.now),
-        dimension=name,
-        dimensions={each: visit.filters.changed(by=each) for each in OFFERED_DIMENSIONS},
-        rows=rows,
-        other_count=summary.other_group_count,
-        csv_path=f"/console/usage.csv{visit.filters.changed(by=name)}",
-        command=visit.filters.command("umg usage", f"--by day,{name}"),
+        tables=tables,
+        csv_path=f"/console/usage.csv{filters.changed(by=first)}",
+        command=filters.command("umg usage", f"--by day,{first}"),
     )
 
 
 async def load_csv(visit: Visit) -> FileContent:
     """Return usage by day and group as CSV. Its sums are those of the page."""
-    name, filters = _dimension(visit), visit.filters
+    name, filters = _dimension(visit, BY_NAME, OFFERED_DIMENSIONS[0]), visit.filters
     key_ids = await key_ids_of(visit.calls, filters.values("key"))
     request = _by_day(visit, key_ids, DIMENSION_VALUES[name])
     text = io.StringIO()
@@ -100,7 +114,8 @@ async def load_csv(visit: Visit) -> FileContent:
             break
         request.page_token = page.next_page_token
     span = f"{filters.start:%Y%m%dT%H%MZ}-{filters.end or visit.now:%Y%m%dT%H%MZ}"
-    return FileContent(f"usage-by-{name}-{span}.csv", "text/csv; charset=utf-8", text.getvalue())
+    chosen = "".join(f"-{each}-{NOT_IN_NAMES.sub('_', filters.text(each))}"[:50] for each in filters.set_names())
+    return FileContent(f"usage-by-{name}{chosen}-{span}.csv", "text/csv; charset=utf-8", text.getvalue())
 
 
 def _by_day(visit: Visit, key_ids: Sequence[str], *dimensions: "pb.UsageDimension.ValueType") -> pb.ListUsageRequest:
@@ -121,12 +136,22 @@ def _by_day(visit: Visit, key_ids: Sequence[str], *dimensions: "pb.UsageDimensio
     )
 
 
-def _dimension(visit: Visit) -> str:
-    name = visit.filters.text("by") or OFFERED_DIMENSIONS[0]
+def _dimension(visit: Visit, parameter: str, usual: str) -> str:
+    name = visit.filters.text(parameter) or usual
     if name not in OFFERED_DIMENSIONS:
-        message = f"expected one of {', '.join(OFFERED_DIMENSIONS)} in `by`, got `{name[:50]}`"
-        raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="by")
+        message = f"expected one of {', '.join(OFFERED_DIMENSIONS)} in `{parameter}`, got `{name[:50]}`"
+        raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field=parameter)
     return name
+
+
+def _table(
+    visit: Visit, parameter: str, name: str, summary: pb.GetCallSummaryResponse, names: Mapping[str, str]
+) -> GroupTable:
+    rows = [_row(visit, name, names.get(each.value, each.value), each, summary.total) for each in summary.groups]
+    if summary.other_group_count:
+        rows.append(_row(visit, "", "", summary.other_groups, summary.total))
+    dimensions = {each: visit.filters.changed(**{parameter: each}) for each in OFFERED_DIMENSIONS}
+    return GroupTable(parameter, name, dimensions, rows, summary.other_group_count)
 
 
 async def _names(visit: Visit, dimension: str, groups: Sequence[pb.CallGroup]) -> Mapping[str, str]:

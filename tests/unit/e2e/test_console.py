@@ -240,8 +240,12 @@ async def test_usage_is_shown_by_dimensions_and_its_csv_has_the_same_sums(world:
     rows = list(csv.DictReader(text.splitlines()))
     [shown] = re.findall(r'>bootstrap</a></td>\s*<td class="number">([\d,]+)<', page.text)
     assert sum(int(row["calls"]) for row in rows) == int(shown.replace(",", ""))
-    wrong = await world.owner.get("/console/usage?by=colour")
-    assert (wrong.status, "`by`" in wrong.problem) == (400, True)
+    assert ">and by<" in page.text
+    for name in ("by", "beside"):
+        wrong = await world.owner.get(f"/console/usage?{name}=colour")
+        assert (wrong.status, f"`{name}`" in wrong.problem) == (400, True)
+    chosen = await world.owner.get("/console/usage.csv?by=model&key=bootstrap&agent=../x")
+    assert "usage-by-model-key-bootstrap-agent-.._x-20" in chosen.headers["content-disposition"]  # type: ignore[index, call-overload]
 
 
 async def test_a_task_is_shown_with_its_states_and_notifications(world: World) -> None:
@@ -335,6 +339,8 @@ async def test_an_act_that_a_role_does_not_permit_is_refused_with_the_role(world
     key = await ApiKeys(world.gateway.service.store).get("seen")
     page = await viewer.get(f"/console/keys/{key.key_id}")
     assert 'value="revoke"' not in page.text
+    channels = await viewer.get("/console/channels")
+    assert (channels.status, "sandbox" in channels.text, 'value="disable"' in channels.text) == (200, True, False)
     token = re.search(r'name="csrf_token" value="([^"]*)"', page.text)
     assert token
     form = {"csrf_token": token[1], "form_id": "f1", "act": "revoke", "name": "seen"}

@@ -127,6 +127,23 @@ async def test_roles_of_a_project_see_it_alone_and_change_it_as_far_as_they_may(
     assert closed.status == 404, closed.problem
 
 
+async def test_the_budgets_above_a_key_are_shown_as_far_as_the_person_sees_their_levels(world: World) -> None:
+    store = world.gateway.service.store
+    accounts = Accounts(store)
+    above = {"name": "holding", "budgets": (Budget("month", 5 * MICROS),)}
+    holding = (await accounts.create(ORGANIZATION_KIND, above)).account_id  # type: ignore[arg-type]
+    fields = {"name": "branch", "organization_id": holding, "budgets": (Budget("month", 20 * MICROS),)}
+    branch = (await accounts.create(PROJECT_KIND, fields)).account_id  # type: ignore[arg-type]
+    key, _ = await ApiKeys(store).create("below", project_id=branch, budget_micro_credits=50 * MICROS)
+    page = await world.owner.get(f"/console/keys/{key.key_id}")
+    for level in (branch, holding):
+        assert f'Besides, for all keys of <a href="/console/projects/{level}"' in page.text
+    assert "holding binds first: it allows 5.00 more." in page.text
+    viewer = await world.person(Role.VIEWER, branch)
+    page = await viewer.get(f"/console/keys/{key.key_id}")
+    assert ("branch binds first: it allows 20.00 more." in page.text, "holding" in page.text) == (True, False)
+
+
 async def test_an_administrator_of_an_organisation_creates_projects_in_it_alone(world: World) -> None:
     organization = await Accounts(world.gateway.service.store).create(ORGANIZATION_KIND, {"name": "lead"})
     person = await world.person(Role.ADMIN, organization.account_id)

@@ -31,6 +31,15 @@ def test_shares_and_changes() -> None:
     assert [figure_texts.change_text(*each) for each in ((112, 100), (50, 100), (5, 0))] == ["+12 %", "-50 %", ""]
 
 
+def test_a_rate_has_two_digits_below_ten() -> None:
+    assert [figure_texts.rate_text(*each) for each in ((1, 1440), (30, 4), (12_040, 10), (0, 60))] == [
+        "0.00069",
+        "7.5",
+        "1,204",
+        "0",
+    ]
+
+
 def test_a_time_is_relative_in_both_directions() -> None:
     stamp = Timestamp()
     stamp.FromDatetime(datetime(2026, 11, 15, 23, 58, tzinfo=UTC))
@@ -44,7 +53,7 @@ def test_a_budget_that_ends_before_its_period_names_the_day() -> None:
     key.settings.budget_micro_credits = 100_000_000
     key.settings.budget_period = pb.BUDGET_PERIOD_MONTH
     [meter] = key_meters(key, NOW)
-    assert (meter.left, meter.percent, meter.state) == (20_000_000, 80, "warn")
+    assert (meter.left, meter.percent, meter.state, meter.daily) == (20_000_000, 80, "warn", 5_000_000)
     assert meter.ends == datetime(2026, 11, 21, tzinfo=UTC)  # 5 credits a day
     key.spent_micro_credits = 40_000_000
     [meter] = key_meters(key, NOW)

@@ -47,5 +47,5 @@ def test_templates_have_no_words_of_their_own() -> None:
         assert re.findall(r"[A-Za-z]{3,}", OUTSIDE_OF_TAGS.sub(" ", text.replace(PRE, ""))) == [], name
 
 
-PRE = 'curl $UMG/v1/models -H "authorization: Bearer {{ content.secret }}"'
+PRE = 'curl {{ frame.address }}/v1/models -H "authorization: Bearer {{ content.secret }}"'
 """Command that is no English text."""
