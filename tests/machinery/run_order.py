@@ -7,7 +7,20 @@ import pytest
 TESTS = Path(__file__).parents[1]
 EARLY_FILE = TESTS / "world" / "agents" / "test_agents.py"
 """File whose tests begin while the others are collected, if all tests run."""
-LONGEST = ("clients", "agents", "soak", "crash", "memory", "bench", "linear", "faults", "cli", "docs", "pages")
+LONGEST = (
+    "clients",
+    "agents",
+    "soak",
+    "crash",
+    "memory",
+    "bench",
+    "linear",
+    "faults",
+    "cli",
+    "docs",
+    "pages",
+    "console",
+)
 """Directories whose files take longest."""
 LONG_FILES = ("test_laws.py", "test_rules.py", "test_table.py")
 """Names of files in other directories that take long. They run before the rest of these directories."""

@@ -47,6 +47,7 @@ KEYS = {
     "?": (191, "?"),
 }
 """Key -> its code, and the text that it writes."""
+LOADED_EVENT = "Page.loadEventFired"
 LOGGED = frozenset({"Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"})
 LOADED = "new Promise((done) => document.readyState === 'complete' ? done() : addEventListener('load', () => done()))"
 UNTIL = """new Promise((done) => {
@@ -62,6 +63,7 @@ class Page:
         self._socket = socket
         self._ids = count(1)
         self._answers: dict[int, asyncio.Future[Any]] = {}
+        self._load: asyncio.Future[None] | None = None
         self.session = ""
         self.log: list[str] = []
         """Messages and exceptions of the page's scripts, and requests that the browser refused or that failed."""
@@ -73,6 +75,9 @@ class Page:
             if (answer := self._answers.pop(received.get("id", 0), None)) is not None:
                 if not answer.done():  # its caller may have given up
                     answer.set_result(received)
+            elif received.get("method") == LOADED_EVENT:
+                if self._load is not None and not self._load.done():
+                    self._load.set_result(None)
             elif received.get("method") in LOGGED:
                 self.log.append(str(received["params"]))
 
@@ -88,6 +93,13 @@ class Page:
     async def open(self, url: str) -> None:
         self.log.clear()
         await self.call("Page.navigate", {"url": url})
+
+    @asynccontextmanager
+    async def next_load(self) -> AsyncGenerator[None, None]:
+        """Wait at the end until the page that the body leads to is there with its styles and scripts."""
+        self._load = asyncio.get_running_loop().create_future()
+        yield
+        await asyncio.wait_for(self._load, CALL_SECONDS)
 
     async def loaded(self) -> None:
         """Wait until the page and its styles and scripts are there."""
@@ -164,6 +176,7 @@ async def chromium(folder: Path) -> AsyncGenerator[Page, None]:
             page.session = attached["sessionId"]
             await page.call("Runtime.enable", {})
             await page.call("Log.enable", {})
+            await page.call("Page.enable", {})
             await page.call("Emulation.setFocusEmulationEnabled", {"enabled": True})
             yield page
             reading.cancel()

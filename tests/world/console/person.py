@@ -1,82 +1,109 @@
-"""Person at the console in a browser: clicks and keys as a person makes them, and counts the clicks."""
+"""Person at the console in a browser: acts by mouse or by keyboard, and counts the clicks."""
 
-import asyncio
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from tests.support.chromium import Page
 
-PLACE = """(() => {
+NAMED = """(() => {
   const wanted = %s;
   const shown = (each) => each.checkVisibility() && each.getClientRects().length;
-  const name = (each) => (each.textContent.trim() || each.value || each.getAttribute("aria-label") || "").trim();
-  const found = [...document.querySelectorAll("a, button, summary")].filter((each) => shown(each) && name(each) === wanted);
-  if (!found.length) return null;
-  found[0].scrollIntoView({ block: "center" });
-  const box = found[0].getBoundingClientRect();
-  return [box.x + box.width / 2, box.y + box.height / 2];
+  const name = (each) => (each.ariaLabel || each.textContent).replace(/\\s+/g, " ").trim();
+  const meant = wanted.endsWith("…") ? (each) => name(each).startsWith(wanted.slice(0, -1)) : (each) => name(each) === wanted;
+  return [...document.querySelectorAll("a, button, summary")].findLast((each) => shown(each) && meant(each));
 })()"""
-FIELD = """(() => {
-  const label = [...document.querySelectorAll("label")].find((each) => each.checkVisibility() && each.innerText.trim() === %s);
-  const field = label?.control;
-  field?.focus();
-  field?.select?.();
-  return !!field;
+LABELLED = """[...document.querySelectorAll("label")].find((each) => each.checkVisibility() && each.innerText.trim() === %s)?.control"""
+SEARCH = "document.getElementById('search')"
+PLACE = """(() => {
+  const found = globalThis.wanted = %s;
+  if (!found) return null;
+  found.scrollIntoView({ block: "center" });
+  const box = found.getClientRects()[0];
+  const place = [box.x + box.width / 2, box.y + box.height / 2];
+  return found.contains(document.elementFromPoint(...place)) ? place : null;
 })()"""
+IS_FOCUSED = "document.activeElement === globalThis.wanted"
+MENU = "Menu"
+MAX_TABS = 300
+NO_COMPLAINTS = ("'source': 'network'", "'level': 'info'")
+"""Parts of entries of the browser's log that are expected: responses with the status of an error, and mere notes."""
 
 
 @dataclass
 class Person:
-    """Person with a mouse and a keyboard."""
+    """Person with a mouse, or with a keyboard alone."""
 
     page: Page
     url: str
+    by_keys: bool = False
+    has_scripts: bool = True
+    has_menu: bool = False
+    """Whether the window is so narrow that a menu has most pages."""
     clicks: int = 0
+    """Links and buttons that were chosen since the task began. Fields do not count."""
+
+    menus: int = 0
+    """How often the menu was opened for one of these clicks: one click more on a phone."""
+
+    async def begin(self, *, at_overview: bool) -> None:
+        """Begin a task, at the overview or where the last one ended. The count of clicks begins."""
+        self.clicks = self.menus = 0
+        if at_overview:
+            await self.open("/console")
 
     async def open(self, path: str) -> None:
-        """Open an address, as from a bookmark. The count of clicks begins."""
-        self.clicks = 0
-        await self.page.open(f"{self.url}{path}")
-        await self.settled()
+        """Open an address, as from a bookmark."""
+        async with self.page.next_load():
+            await self.page.open(f"{self.url}{path}")
 
-    async def settled(self) -> None:
-        """Wait until the page that is being loaded is there."""
-        await self.page.loaded()
+    async def go(self, name: str) -> None:
+        """Choose a link or button that leads to another page. A name that ends with `…` stands for all with its start."""
+        if self.has_menu and not await self.page.evaluate(f"!!{NAMED % json.dumps(name)}"):
+            await self.press(MENU)
+            self.menus += 1
+        async with self.page.next_load():
+            await self.press(name)
 
-    async def click(self, name: str, *, leads: bool = True) -> None:
-        """Click the link or button with a name. `leads`: whether another page follows."""
-        place = await self._place(name)
-        assert place, (name, await self.page.evaluate("document.body.innerText"))
+    async def press(self, name: str) -> None:
+        """Choose a link or button, the last one with a name; the page stays."""
         self.clicks += 1
-        mark = "document.documentElement.dataset.before = 1"
-        await self.page.evaluate(mark)
-        for kind in ("mousePressed", "mouseReleased"):
-            event = {"type": kind, "x": place[0], "y": place[1], "button": "left", "clickCount": 1}
-            await self.page.call("Input.dispatchMouseEvent", event)
-        if leads:
-            await self.arrived()
-
-    async def arrived(self) -> None:
-        """Wait until another document has replaced the one that `click` or `enter` marked."""
-        async with asyncio.timeout(60):
-            while await self._evaluated("document.documentElement?.dataset.before ?? ''"):  # noqa: ASYNC110
-                await asyncio.sleep(0.02)  # the browser reports no event for a replaced document
-        await self.settled()
+        await self._reach(NAMED % json.dumps(name), name)
+        if self.by_keys:
+            await self.page.press("Enter")
 
     async def fill(self, label: str, text: str) -> None:
         """Replace the text of the field with a label."""
-        assert await self.page.evaluate(FIELD % json.dumps(label)), (
-            label,
-            await self.page.evaluate("document.body.innerText"),
-        )
+        await self._reach(LABELLED % json.dumps(label), label)
+        await self.page.evaluate("document.activeElement.select()")
         await self.page.write(text)
 
+    async def find(self, text: str) -> None:
+        """Search for a text."""
+        if self.has_scripts:
+            await self.page.press("/")
+        else:
+            await self._reach(SEARCH, "search")
+        await self.page.write(text)
+        await self.enter()
+
     async def enter(self) -> None:
-        """Press Enter, and wait for the page that follows."""
-        await self.page.evaluate("document.documentElement.dataset.before = 1")
-        await self.page.press("Enter")
-        await self.arrived()
+        """Send the form of the field by the key Enter."""
+        async with self.page.next_load():
+            await self.page.press("Enter")
+
+    async def back(self) -> None:
+        """Go back to the page before."""
+        history = await self.page.call("Page.getNavigationHistory", {})
+        before = history["entries"][history["currentIndex"] - 1]
+        async with self.page.next_load():
+            await self.page.call("Page.navigateToHistoryEntry", {"entryId": before["id"]})
+
+    async def see(self, pattern: str) -> None:
+        """Check that the page shows a text."""
+        shown = await self.text()
+        assert re.search(pattern, shown), (pattern, shown)
 
     async def text(self) -> str:
         """Return the text that the page shows."""
@@ -89,11 +116,21 @@ class Person:
         await self.page.write(key)
         await self.enter()
 
-    async def _place(self, name: str) -> Any:
-        return await self.page.evaluate(PLACE % json.dumps(name))
+    def complaints(self) -> list[str]:
+        """Return the browser's reports about the page: errors of scripts, and violations of the policy."""
+        return [entry for entry in self.page.log if not any(each in entry for each in NO_COMPLAINTS)]
 
-    async def _evaluated(self, script: str) -> Any:
-        try:
-            return await self.page.evaluate(script)
-        except AssertionError:  # the document is being replaced
-            return "replaced"
+    async def _reach(self, element: str, name: str) -> None:
+        """Click an element, or focus it by the key Tab."""
+        place: Any = await self.page.evaluate(PLACE % element)
+        assert place, (name, await self.text())
+        if not self.by_keys:
+            for kind in ("mousePressed", "mouseReleased"):
+                event = {"type": kind, "x": place[0], "y": place[1], "button": "left", "clickCount": 1}
+                await self.page.call("Input.dispatchMouseEvent", event)
+            return
+        for _ in range(MAX_TABS):
+            if await self.page.evaluate(IS_FOCUSED):
+                return
+            await self.page.press("Tab")
+        raise AssertionError(f"{name} is not reached by the keyboard")

@@ -1,12 +1,10 @@
 """Playground and API reference in a real browser, on a gateway with simulated and waiting providers."""
 
-import asyncio
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
 import yaml
 from aiohttp import web
 
@@ -14,7 +12,7 @@ from tests.support.chromium import Page, chromium
 from tests.support.gateways import KEY, Running, channel, running
 from tests.support.providers.waiting_provider import WaitingProvider
 from tests.support.serving import serving
-from tests.world.pages import page_tools
+from tests.world.pages.axe_checks import barriers
 from umg_grpc.config.built_in_config import BUILT_IN
 
 SCREENSHOTS = Path(__file__).parents[3] / "docs" / "screenshots"
@@ -26,8 +24,6 @@ PRICES = f"models:\n  {CHAT}: {{price: {{input: 3, output: 15}}}}\n"
 DESKTOP, PHONE = (1366, 900), (390, 840)
 LOADED = "document.readyState === 'complete' && !document.getElementById('count')?.matches(':empty')"
 READY = "document.documentElement?.dataset.ready === 'true'"
-BARRIERS = """axe.run(document, {runOnly: {type: 'tag', values: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']}})
-  .then(({violations}) => violations.map(({id, nodes}) => `${id}: ${nodes.map(({html}) => html.slice(0, 200)).join(' | ')}`))"""
 
 
 @dataclass(frozen=True)
@@ -111,19 +107,9 @@ class Site:
         """Wait until an element contains a text."""
         await self.page.until(f"document.querySelector({element!r})?.textContent.includes({part!r})")
 
-    async def barriers(self) -> list[str]:
+    async def barriers(self, *, colours_only: bool = False) -> list[str]:
         """Return the violations of WCAG 2.2 AA that axe finds."""
-        await self.page.evaluate(await asyncio.to_thread(_axe))
-        found = await self.page.evaluate(BARRIERS)
-        assert isinstance(found, list)
-        return found
-
-
-def _axe() -> str:
-    try:
-        return (page_tools.installed() / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
-    except RuntimeError as error:
-        pytest.skip(f"npm cannot install axe: {str(error)[-300:]}")
+        return await barriers(self.page, colours_only=colours_only)
 
 
 @asynccontextmanager
