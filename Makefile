@@ -254,6 +254,10 @@ docs: $(VENV)/.docs ## build the website of the documents in build/site; a broke
 	@$(BIN)/python -m scripts.docs_site build/site-pages build/site
 	@echo "==> open build/site/index.html"
 
+pictures: $(VENV)/.docs ## take the pictures of the pages by their tests in Chromium, and build the website with them
+	$(BIN)/pytest tests/world/console tests/world/pages
+	$(MAKE) docs
+
 recording: $(VENV)/.installed ## run the commands of the README's recording, and write docs/recording.svg
 	$(BIN)/python -m tests.docs.recording
 

@@ -38,20 +38,35 @@ GENERATED: Mapping[str, tuple[str, Callable[[], str]]] = {
 GENERATED_SECTION = "Reference"
 FOLDERS = {"proto/umg/v1": "docs/reference/grpc.md", "deploy": "docs/deploying.md"}
 """Folders of the repository without a page of their own -> the page about them, if there is one."""
-PICTURED = "docs/pages.md"
 SCREENSHOTS = "docs/screenshots"
-"""Folder of the pictures that the tests in a browser write, and git ignores."""
-PICTURES: Mapping[str, str] = {
-    "playground-chat": "The playground: a conversation",
-    "playground-chat-dark": "The playground in dark colours",
-    "playground-edit": "An image that was edited with a mask",
-    "playground-video": "Video tasks",
-    "playground-phone": "The playground on a phone",
-    "docs": "The API reference: an operation",
-    "docs-dark": "The API reference in dark colours",
-    "phone-docs": "The API reference on a phone",
+"""Folder of the pictures that the tests in a browser write (`make pictures`), and git ignores."""
+PICTURES: Mapping[str, Mapping[str, str]] = {
+    CONTENTS: {"console-overview": "The console: the last day of a gateway, with one provider that is not paid"},
+    "docs/console.md": {
+        "console-overview": "Overview",
+        "console-requests": "Failed calls",
+        "console-request": "The story of a call",
+        "console-usage": "Usage by model and by key",
+        "console-key": "A key with its budgets",
+        "console-new-key": "A new secret, which is shown once",
+        "console-projects": "Budgets of projects",
+        "console-channels": "Channels",
+        "console-me": "The page of the holder of a key",
+        "console-overview-phone": "The overview on a phone",
+        "console-request-phone": "The story of a call on a phone",
+    },
+    "docs/pages.md": {
+        "playground-chat": "The playground: a conversation",
+        "playground-edit": "An image that was edited with a mask",
+        "playground-video": "Video tasks",
+        "playground-phone": "The playground on a phone",
+        "docs": "The API reference: an operation",
+        "phone-docs": "The API reference on a phone",
+    },
 }
-"""Name of a picture -> its caption."""
+"""Page -> name of a picture -> its caption. `NAME-dark` is the same in dark colours, where it exists."""
+SCHEMES = {"light": "", "dark": "-dark"}
+"""Colours of the website -> end of the names of the pictures in them."""
 STYLE = """.main { min-width: 0; }
 .main > .content { box-sizing: border-box; flex: 1; min-width: 0; width: auto; max-width: 66em; }
 .main > .toc-drawer { flex: none; }
@@ -145,6 +160,7 @@ def _parts(text: str) -> Iterator[tuple[bool, str]]:
 def index() -> str:
     """Return the first page: the contents, with the navigation."""
     text = linked((ROOT / CONTENTS).read_text(encoding="utf-8"), CONTENTS)
+    text = text.replace("\n## ", f"\n{pictures(CONTENTS)}\n## ", 1)
     generated = "".join(f"- [{title}]({path})\n" for path, (title, _) in GENERATED.items())
     for section, paths in sections().items():
         pages = [f"{title} <{place(path)}>" for path, title in paths.items()]
@@ -155,14 +171,19 @@ def index() -> str:
     return text
 
 
-def pictures(folder: Path = ROOT / SCREENSHOTS) -> str:
-    """Return the section with the pictures that a folder has; "" without any."""
-    shown = [
-        f"**{caption}**\n\n![{caption}](screenshots/{name}.png)\n"
-        for name, caption in PICTURES.items()
-        if (folder / f"{name}.png").exists()
-    ]
-    return "\n".join(["", "## Pictures\n", *shown]) if shown else ""
+def pictures(path: str, folder: Path = ROOT / SCREENSHOTS) -> str:
+    """Return the pictures of a page that a folder has, each in the colours of the page; "" without any."""
+    shown = list[str]()
+    for name, caption in PICTURES.get(path, {}).items():
+        found = {
+            scheme: f"{name}{end}.png" for scheme, end in SCHEMES.items() if (folder / f"{name}{end}.png").exists()
+        }
+        if found:
+            shown.append(f"**{caption}**\n")
+        for scheme, file in found.items():
+            shown_in = f":class: only-{scheme}\n" if len(found) > 1 else ""
+            shown.append(f"```{{image}} screenshots/{file}\n:alt: {caption}\n{shown_in}```\n")
+    return "\n".join(shown)
 
 
 def pages() -> dict[str, str]:
@@ -172,7 +193,9 @@ def pages() -> dict[str, str]:
     made = {f"docs/{path}": text() for path, (_, text) in GENERATED.items()}
     waiting = [(path, "") for paths in sections().values() for path in paths]
     for path, mark in waiting:
-        text = (ROOT / path).read_text(encoding="utf-8") + (pictures() if path == PICTURED else "")
+        text = (ROOT / path).read_text(encoding="utf-8")
+        if shown := pictures(path):
+            text += f"\n## Pictures\n\n{shown}"
         made[path] = mark + _searched_as(path) + text
         below = {page for target, _ in targets(text, path) if (page := page_of(target)).endswith(".md")}
         known = {CONTENTS, *made, *(other for other, _ in waiting)}
@@ -198,6 +221,7 @@ def write(folder: Path) -> None:
             page = page_of(target)
             if page not in made and (ROOT / page).is_file() and page != CONTENTS:
                 files[place(page)] = (ROOT / page).read_bytes()
+    files |= {f"screenshots/{each.name}": each.read_bytes() for each in (ROOT / SCREENSHOTS).glob("*.png")}
     for name, content in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)

@@ -5,6 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 from scripts import docs_site
+from tests.world.console.page_states import OWN_PAGE, STATES
 
 PAGES = docs_site.pages()
 
@@ -81,11 +82,27 @@ def test_a_link_to_a_folder_without_a_page_becomes_text() -> None:
     assert docs_site.linked("```\n[x](../scripts)\n```", "docs/operating.md") == "```\n[x](../scripts)\n```"
 
 
-def test_the_pictures_that_the_tests_in_a_browser_wrote_are_shown(tmp_path: Path) -> None:
-    assert docs_site.pictures(tmp_path) == ""
+def test_the_pictures_that_the_tests_in_a_browser_wrote_are_shown_in_the_colours_of_the_page(tmp_path: Path) -> None:
+    page = "docs/pages.md"
+    assert docs_site.pictures(page, tmp_path) == ""
     (tmp_path / "docs.png").touch()
-    assert docs_site.pictures(tmp_path).count("](screenshots/") == 1
-    folder = docs_site.ROOT / "tests/world/pages"
-    tests = "".join(path.read_text() for path in folder.glob("test_*.py"))
+    shown = docs_site.pictures(page, tmp_path)
+    assert ("{image} screenshots/docs.png" in shown, ":class:" in shown) == (True, False)
+    (tmp_path / "docs-dark.png").touch()
+    shown = docs_site.pictures(page, tmp_path)
+    assert re.findall(r"screenshots/(.+)\.png\n:alt: .+\n:class: only-(\w+)", shown) == [
+        ("docs", "light"),
+        ("docs-dark", "dark"),
+    ]
+
+
+def test_each_picture_that_the_tests_in_a_browser_write_has_a_page() -> None:
+    tests = "".join(path.read_text() for path in (docs_site.ROOT / "tests/world/pages").glob("test_*.py"))
     named = set(re.findall(r'SCREENSHOTS / "(.+)\.png"', tests)) | set(re.findall(r'"(playground-chat[a-z-]*)"', tests))
-    assert named == set(docs_site.PICTURES)
+    for state in (*STATES, OWN_PAGE):
+        if state.picture:
+            named |= {state.picture, f"{state.picture}-dark"}
+        if state.phone_picture:
+            named.add(f"{state.picture}-phone")
+    listed = {name for pictures in docs_site.PICTURES.values() for name in pictures}
+    assert {name.removesuffix("-dark") for name in named} == listed
