@@ -1,6 +1,6 @@
 """Budgets of keys and projects as bars of spent, reserved and left."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -23,10 +23,10 @@ class BudgetMeter:
     limit: int
     spent: int
     reserved: int
-    daily: int
-    """Mean spend of a day of the present month; 0 for a budget of another period."""
     ends: datetime | None
     """When it is used up at the rate of its period so far; None if it is not before the period ends."""
+    daily: int = 0
+    """Mean spend of a day of the present month; 0 for a budget of another period."""
 
     @property
     def left(self) -> int:
@@ -43,6 +43,17 @@ class BudgetMeter:
     def state(self) -> str:
         """Mark of the bar: `bad` when it is used up, `warn` from 80 % on."""
         return "bad" if self.left == 0 else "warn" if self.percent >= WARN_PERCENT else "good"
+
+
+@dataclass(frozen=True)
+class BudgetLevel:
+    """Project or organisation above a key, whose budgets hold besides."""
+
+    name: str
+    """Its name, or its kind for people that may not see it."""
+    path: str
+    """Its page; "" for people that may not see it."""
+    meters: Sequence[BudgetMeter]
 
 
 def key_meters(key: pb.Key, now: datetime) -> list[BudgetMeter]:
@@ -65,12 +76,20 @@ def least_left(meters: Iterable[BudgetMeter]) -> int | None:
     return min((meter.left for meter in meters if not meter.is_soft), default=None)
 
 
+def binding_level(own: Sequence[BudgetMeter], above: Sequence[BudgetLevel]) -> tuple[str, int] | None:
+    """Return the name of the level with the least left, and this rest; None if the key itself has less."""
+    least = [(rest, level.name) for level in above if (rest := least_left(level.meters)) is not None]
+    rest, name = min(least, default=(0, ""))
+    own_rest = least_left(own)
+    return (name, rest) if name and (own_rest is None or rest < own_rest) else None
+
+
 def _meter(budget: pb.Budget, spent: int, reserved: int, now: datetime) -> BudgetMeter:
     period, begin = PERIOD_NAMES.get(budget.period, ""), _period_begin(budget, now)
     seconds = max(int((now - begin).total_seconds()), 1)
     daily = spent * SECONDS_PER_DAY // seconds if budget.period == pb.BUDGET_PERIOD_MONTH else 0
     end = _end(budget, spent, now, seconds)
-    return BudgetMeter(period, budget.soft, budget.micro_credits, spent, reserved, daily, end)
+    return BudgetMeter(period, budget.soft, budget.micro_credits, spent, reserved, end, daily)
 
 
 def _period_begin(budget: pb.Budget, now: datetime) -> datetime:

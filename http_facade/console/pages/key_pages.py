@@ -10,12 +10,13 @@ import msgspec
 from http_facade.console import form_values
 from http_facade.console.address_filters import ListPages
 from http_facade.console.budget_charts import budget_chart
-from http_facade.console.budget_meters import BudgetMeter, balance_meters, key_meters, least_left
+from http_facade.console.budget_meters import BudgetLevel, BudgetMeter, balance_meters, binding_level, key_meters
 from http_facade.console.call_charts import ChartTable, calls_chart, summary_charts
 from http_facade.console.call_outcomes import Mark
 from http_facade.console.figure_texts import count_text
 from http_facade.console.object_names import OfferedAccounts, account_names, offered_accounts
 from http_facade.console.page_interface import Done, Form, Shown, Visit
+from http_facade.console.page_rendering import word
 from http_facade.console.pages.audit_page import history_path
 from http_facade.console.pages.request_pages import CallRow, call_row
 from http_facade.console.summary_figures import SpendRow, call_summary, spend_rows
@@ -31,6 +32,7 @@ OVERLAP_WORDS = {"0": "now", "3600": "1 h", "86400": "24 h", "604800": "7 d"}
 """Seconds for which the former secret stays valid -> words."""
 BUDGET_PERIODS = ("month", "day", "none")
 OPERATION_NAMES = enum_names(pb.KeyOperation.DESCRIPTOR)
+KIND_NAMES = enum_names(pb.AccountKind.DESCRIPTOR)
 
 
 @dataclass(frozen=True)
@@ -42,15 +44,6 @@ class KeyRow:
     name: str
     mark: Mark
     project: str
-    meters: Sequence[BudgetMeter]
-
-
-@dataclass(frozen=True)
-class BudgetLevel:
-    """Project or organisation above a key, whose budgets hold besides."""
-
-    name: str
-    path: str
     meters: Sequence[BudgetMeter]
 
 
@@ -84,7 +77,7 @@ class KeyView:
     may_rotate: bool
     may_change: bool
     calls_of_last_hour: str
-    """Calls that a rotation or a revocation concerns; "" for people that may do neither."""
+    """Calls that a rotation or a revocation concerns."""
     above: Sequence[BudgetLevel]
     binding: tuple[str, int] | None
     """Name of the level above that binds first, and its rest; None if the key itself binds."""
@@ -137,9 +130,11 @@ async def load_keys(visit: Visit) -> KeyList:
 
 async def load_key(visit: Visit) -> KeyView:
     """Return one key with its usage and its failed calls. Raise UmgError(OBJECT_NOT_FOUND)."""
-    key = await _find(visit)
-    above = await _levels(visit, key.settings.project_id)
-    names = {key.settings.project_id: above[0].name} if above else {}
+    request = pb.GetUsageRequest(key_id=visit.parameters["key_id"])
+    request.start_time.FromDatetime(visit.now - timedelta(hours=1))
+    found = await visit.calls.call(request, pb.GetUsageResponse)
+    key, above = found.key, [_level(each, visit.now) for each in found.levels]
+    names = {each.account_id: each.name for each in found.levels if each.account_id}
     summary = await call_summary(visit, key_ids=[key.key_id])
     settings, row = key.settings, key_row(key, names, visit.now)
     may_rotate = _is_open(key) and visit.rights.may_change(pb.PERMISSION_KEYS_ROTATE, key)
@@ -157,9 +152,9 @@ async def load_key(visit: Visit) -> KeyView:
         overlaps=OVERLAP_WORDS,
         may_rotate=may_rotate,
         may_change=_is_open(key) and visit.rights.may_change(pb.PERMISSION_KEYS_WRITE, key),
-        calls_of_last_hour=await _calls_of_last_hour(visit, key) if may_rotate else "",
+        calls_of_last_hour=count_text(found.usage.request_count),
         above=[each for each in above if each.meters],
-        binding=_binding(row.meters, above),
+        binding=binding_level(row.meters, above),
         history=history_path(visit, key.key_id),
         project_path=f"/console/projects/{quote(settings.project_id)}" if settings.project_id else "",
     )
@@ -246,31 +241,10 @@ async def _find(visit: Visit) -> pb.Key:
     return (await visit.calls.call(request, pb.GetKeyResponse)).key
 
 
-async def _levels(visit: Visit, project_id: str) -> list[BudgetLevel]:
-    """Return the project of a key and its organisation, as far as the person may see them."""
-    found, account_id = list[BudgetLevel](), project_id
-    while account_id and visit.rights.may(pb.PERMISSION_ACCOUNTS_READ, account_id):
-        request = pb.GetAccountRequest(account_id=account_id)
-        account = (await visit.calls.call(request, pb.GetAccountResponse)).account
-        path = f"/console/projects/{quote(account_id, safe='')}"
-        meters = balance_meters(account.balances, visit.now)
-        found.append(BudgetLevel(printable(account.settings.name), path, meters))
-        account_id = account.settings.organization_id
-    return found
-
-
-def _binding(own: Sequence[BudgetMeter], above: Sequence[BudgetLevel]) -> tuple[str, int] | None:
-    """Return the name of the level with the least left, and this rest; None if the key itself has less."""
-    least = [(rest, level.name) for level in above if (rest := least_left(level.meters)) is not None]
-    rest, name = min(least, default=(0, ""))
-    own_rest = least_left(own)
-    return (name, rest) if name and (own_rest is None or rest < own_rest) else None
-
-
-async def _calls_of_last_hour(visit: Visit, key: pb.Key) -> str:
-    request = pb.GetCallSummaryRequest(key_ids=[key.key_id], group_by=pb.USAGE_DIMENSION_MODEL)
-    request.start_time.FromDatetime(visit.now - timedelta(hours=1))
-    return count_text((await visit.calls.call(request, pb.GetCallSummaryResponse)).total.request_count)
+def _level(level: pb.KeyLevel, now: datetime) -> BudgetLevel:
+    name = printable(level.name) or word(f"account_kinds.{KIND_NAMES[level.kind]}")
+    path = f"/console/projects/{quote(level.account_id, safe='')}" if level.account_id else ""
+    return BudgetLevel(name, path, balance_meters(level.balances, now))
 
 
 async def failed_calls(visit: Visit, key: pb.Key) -> list[CallRow]:

@@ -141,7 +141,7 @@ async def test_the_budgets_above_a_key_are_shown_as_far_as_the_person_sees_their
     assert "holding binds first: it allows 5.00 more." in page.text
     viewer = await world.person(Role.VIEWER, branch)
     page = await viewer.get(f"/console/keys/{key.key_id}")
-    assert ("branch binds first: it allows 20.00 more." in page.text, "holding" in page.text) == (True, False)
+    assert ("organisation binds first: it allows 5.00 more." in page.text, "holding" in page.text) == (True, False)
 
 
 async def test_an_administrator_of_an_organisation_creates_projects_in_it_alone(world: World) -> None:

@@ -20,8 +20,13 @@ TEXTS = [
     *((state, f"{state}-back") for state in STATES),
 ]
 """Colour of a text, and that behind it."""
-PARTS = [("edge", "back"), ("edge", "panel"), ("accent", "back"), ("accent", "panel")]
-"""Colour of the edge of a control or of the focus, and that beside it."""
+SERIES = ["calls", *(f"rank{number}" for number in range(1, 6))]
+"""Colours of charts."""
+PARTS = [
+    *((part, back) for part in ("edge", "accent") for back in ("back", "panel")),
+    *((series, "back") for series in SERIES),
+]
+"""Colour of the edge of a control, of the focus or of a part of a chart, and that beside it."""
 DECORATION = {"line"}
 
 
