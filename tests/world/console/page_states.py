@@ -42,6 +42,8 @@ STATES = (
     State("channel", "/channels/azure-eu"),
     State("check of a channel", "/channels", (("go", "Check azure-eu"),)),
     State("confirmation", "/channels", (("go", "Disable gemini"),)),
+    State("models", "/models", (("press", "Set price"),)),
+    State("model", "/models/gpt-5"),
     State("tasks", "/tasks?undelivered=1"),
     State("no tasks", "/tasks?model=nothing"),
     State("task", "/tasks", (("go", "task_…"),)),
