@@ -34,7 +34,7 @@ channels:
   - {{name: openai, protocols: [sandbox], pace: 0, models: [{{id: gpt-5, upstream: famO-5}}, {{id: gpt-5-mini, upstream: famO-5-mini}}]}}
   - {{name: gemini, protocols: [sandbox], pace: 0, models: [famG-2.5-flash]}}
   - {{name: videos, protocols: [sandbox], pace: 0, models: [vidA-2]}}
-  - {{name: azure-eu, protocols: [chat], base_url: "{url}/v1", api_key: {key}, models: [gpt-5-eu]}}
+  - {{name: azure-eu, protocols: [chat], base_url: "{url}/v1", api_key: {key}, models: [gpt-5-eu, lab-1, lab-2]}}
 models:
   gpt-5: {{price: {{input: 1.25, output: 10}}}}
   gpt-5-mini: {{price: {{input: 0.25, output: 2}}}}

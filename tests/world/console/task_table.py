@@ -126,6 +126,12 @@ TASKS = (
     ),
     Task(10, "figures for accounting", (("go", "Usage"), ("press", "CSV")), 2, (), csv_has_the_sums_of_the_page),
     Task(
+        11, "price a model without one",
+        (("go", "Models"), ("see", r"2 models have no price"), ("see", r"operations\s+lab-1\s+Set price\s+no price"), ("press", "Set price"),
+         ("fill", "input, a million tokens", "1.25"), ("fill", "output, a million tokens", "10"), ("go", "Save")),
+        3, ("Every process charges calls by the price within seconds.", "1.25"),
+    ),
+    Task(
         12, "which project ends its budget soon", (("go", "Projects"),), 1,
         (r"20.00 spent · 0 reserved · 0.000001 left of 20.00 this month, [\d.]+ a day", r"ends on \d\d \w+, \d\d:\d\d UTC at this rate"),
     ),
