@@ -80,7 +80,7 @@ TASKS = (
     ),
     Task(
         2, "why did this call fail", (("find", "{request}"),), 0,
-        ("unpaid", "Your credit balance is too low", PROVIDER_REQUEST, "azure-eu", "gpt-5-eu", "bootstrap", "402", "not sent to the provider"),
+        ("unpaid", "Your credit balance is too low", PROVIDER_REQUEST, "azure-eu", "gpt-5-eu", "bootstrap", "402", "not sent to the provider", UNPAID_REMEDY),
     ),
     Task(
         3, "what fails just now", (("go", "Failed: …"),), 1,
