@@ -51,6 +51,7 @@ class PageFrame:
     note: str
     preferences: Mapping[str, str]
     path: str
+    """Path of the page with its query, to which forms of the frame lead back."""
     address: str
     """URL of the gateway for callers, without a trailing slash."""
     now: datetime
@@ -235,7 +236,7 @@ class ConsoleHandlers:
             form_id="",
             note="",
             preferences=preferences_of(exchange.request),
-            path=exchange.request.path,
+            path=exchange.request.path_qs,
             address=self._sign_on.base_url,
             now=now,
         )
@@ -251,7 +252,7 @@ class ConsoleHandlers:
             form_id=secrets.token_urlsafe(16),
             note=_note(exchange.request.query.get(NOTE_NAME, "")),
             preferences=preferences_of(exchange.request),
-            path=exchange.request.path,
+            path=exchange.request.path_qs,
             address=self._sign_on.base_url,
             now=visit.now,
         )

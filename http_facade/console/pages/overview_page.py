@@ -14,6 +14,7 @@ from http_facade.console.call_charts import (
     whole_call_chart,
 )
 from http_facade.console.call_outcomes import Mark
+from http_facade.console.figure_texts import share_text
 from http_facade.console.page_interface import LeadElsewhere, Visit
 from http_facade.console.pages.channel_pages import STATE_MARKS, channel_path
 from http_facade.console.summary_figures import (
@@ -27,6 +28,9 @@ from http_facade.console.summary_figures import (
 )
 from umg_grpc.base.printable_text import printable
 from umg_grpc.v1 import pb
+
+MANY_FAILED_SHARE = 0.1
+"""Share of failed calls from which the page does not call the gateway well."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,8 @@ class Overview:
     shows_alerts: bool
     unpriced: int
     """Number of models without a price that were called in the last 24 hours."""
+    failed_share: str
+    """Share of the calls that failed, if it is high; "" otherwise."""
 
 
 async def load_overview(visit: Visit) -> Overview | LeadElsewhere:
@@ -88,7 +94,13 @@ async def load_overview(visit: Visit) -> Overview | LeadElsewhere:
         open_alerts=len((await visit.calls.call(alerts, pb.ListAlertsResponse)).alerts) if shows_alerts else 0,
         shows_alerts=shows_alerts,
         unpriced=await _called_unpriced(visit),
+        failed_share=_failed_share(summary.total),
     )
+
+
+def _failed_share(total: pb.CallFigures) -> str:
+    is_high = total.failed_request_count >= MANY_FAILED_SHARE * max(total.request_count, 1)
+    return share_text(total.failed_request_count, total.request_count) if is_high else ""
 
 
 async def _called_unpriced(visit: Visit) -> int:

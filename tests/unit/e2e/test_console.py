@@ -4,6 +4,7 @@ import asyncio
 import csv
 import re
 from collections.abc import AsyncGenerator, Awaitable
+from datetime import timedelta
 from html import unescape
 from urllib.parse import quote
 
@@ -17,8 +18,10 @@ from tests.support.console_browser import Browser, Reply
 from tests.support.console_world import World, console_world
 from tests.support.gateways import KEY
 from tests.support.page_weight import sent_files
+from tests.support.usage_records import NOW, lines, record
 from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.access.principals import WHOLE_GATEWAY, Role
+from umg_grpc.store.usage_record_table import UsageRecords
 
 HOSTILE = '<script>alert(1)</script> "quoted" \' {{ 7 * 7 }} & more'
 
@@ -348,8 +351,20 @@ async def test_an_act_that_a_role_does_not_permit_is_refused_with_the_role(world
     assert (refused.status, "your role is viewer" in refused.problem) == (403, True)
 
 
+async def test_the_overview_does_not_call_a_gateway_well_whose_calls_fail(world: World) -> None:
+    made = record(0, status="UNAVAILABLE"), *(record(number) for number in range(1, 10))
+    await UsageRecords(world.gateway.service.store).insert(lines(*made))
+    since, until = (f"{NOW + timedelta(hours=hours):%Y-%m-%dT%H:%M:%SZ}" for hours in (-1, 1))
+    assert (
+        "No channel is out, but 10 % of the calls failed."
+        in (await world.owner.get(f"/console?since={since}&until={until}")).text
+    )
+    assert "All is well" in (await world.owner.get(f"/console?since={until}&until={since[:4]}-12-31T00:00:00Z")).text
+
+
 async def test_preferences_are_kept_in_cookies(world: World) -> None:
-    page = await world.owner.get("/console")
+    page = await world.owner.get("/console/keys?text=a&include_ended=1")
+    assert 'name="return" value="/console/keys?text=a&amp;include_ended=1"' in page.text
     token = re.search(r'name="csrf_token" value="([^"]*)"', page.text)
     assert token
     reply = await world.owner.post(
