@@ -19,6 +19,7 @@ from umg_grpc.config import Config
 from umg_grpc.config.config_comparison import Changes, changes
 from umg_grpc.config.config_hash import config_hash
 from umg_grpc.operations import ADMINISTRATIVE_SERVICES, OPERATION_ROWS, UNARY_OPERATIONS
+from umg_grpc.process.administration_factory import AdministrativeServicers
 from umg_grpc.process.alert_factory import alert_parts
 from umg_grpc.process.channel_factory import ChannelFactory, LocalSource
 from umg_grpc.process.component_factory import (
@@ -59,7 +60,6 @@ from umg_grpc.service.pipeline.call_log import CallLog
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.pipeline.early_response_headers import SlowStarts
 from umg_grpc.service.pipeline.refused_call_records import record_http_refusal
-from umg_grpc.service.pipeline.schema_validation import check
 from umg_grpc.service.resilience.channel_protection import Resilience
 from umg_grpc.service.resilience.learned_quirk_sharing import LearnedQuirkTable
 from umg_grpc.service.resilience.learned_quirks import LearnedQuirks
@@ -71,22 +71,11 @@ from umg_grpc.service.servicers.generation import GenerationServicer
 from umg_grpc.service.servicers.images import ImageServicer
 from umg_grpc.service.servicers.models import ModelServicer
 from umg_grpc.service.servicers.unary import UnaryServicer
-from umg_grpc.service.servicers.validated_administration import (
-    AccountServicer,
-    AdminServicer,
-    AuditServicer,
-    ChannelServicer,
-    UserServicer,
-)
-from umg_grpc.service.servicers.validated_config import ConfigServicer
-from umg_grpc.service.servicers.validated_prices import ModelPriceServicer
-from umg_grpc.service.servicers.validated_tasks import TaskServicer
 from umg_grpc.service.servicers.videos import VideoServicer
 from umg_grpc.service.sign_on.people_sign_on import PeopleSignOn
 from umg_grpc.service.stored_model_lists import list_states
 from umg_grpc.service.telemetry.telemetry_interface import Telemetry
 from umg_grpc.service.unpriced_models import UnpricedModels
-from umg_grpc.service.video_tasks.callback_redelivery import CallbackRedelivery
 from umg_grpc.service.video_tasks.caller_task_changes import TaskChanges
 from umg_grpc.service.video_tasks.provider_notifications import ProviderNotifications
 from umg_grpc.service.video_tasks.result_download import TaskContent
@@ -184,23 +173,28 @@ class Service:
             lambda: list_states(self._config, process.model_lists),
             self._override_messages,
         )
-        self._admin = AdminServicer(store, report, refuses_limits=process.counts_alone)
-        self._channel_servicer, self._price_servicer = _channel_servicers(
-            store,
-            RunningChannels(
-                *(channels, shared, process.failures, self.overrides),
-                *(self._discovery.extended, process.model_lists),
-            ),
+        running = RunningChannels(
+            *(channels, shared, process.failures, self.overrides),
+            *(self._discovery.extended, process.model_lists),
         )
         self.alerts = alert_parts(
             *(config, store, process.task_process, client, shared, lambda: channels.router),
             is_disabled=self.overrides.is_disabled,
         )
-        self._accounts = AccountServicer(store, refuses_limits=process.counts_alone)
-        self._users, self._audit = UserServicer(store, config.sign_on.sessions), AuditServicer(store)
         self._files = FileServicer(process.links, process.blobs)
         self.tasks = _tasks(config, store, channels, process)
-        self._task_administration = _task_administration(store, self.tasks.context)
+        self._administration = AdministrativeServicers(
+            *(
+                store,
+                report,
+                running,
+                self.alerts.servicer,
+                self.tasks.context,
+                config.sign_on.sessions,
+                self.config_state,
+            ),
+            refuses_limits=process.counts_alone,
+        )
         self._submissions = Submissions(context, self.tasks.context, self.tasks.accepted)
         self._videos = _videos(context, self.tasks, self._submissions, process)
         self._dependencies = process.dependencies
@@ -216,15 +210,7 @@ class Service:
             servicer.register(server)
         rpc.add_ImageServiceServicer_to_server(self._images, server)
         rpc.add_ModelServiceServicer_to_server(self._models, server)
-        rpc.add_AdminServiceServicer_to_server(self._admin, server)
-        rpc.add_AlertServiceServicer_to_server(self.alerts.servicer, server)
-        rpc.add_ChannelServiceServicer_to_server(self._channel_servicer, server)
-        rpc.add_ModelPriceServiceServicer_to_server(self._price_servicer, server)
-        rpc.add_AccountServiceServicer_to_server(self._accounts, server)
-        rpc.add_UserServiceServicer_to_server(self._users, server)
-        rpc.add_AuditServiceServicer_to_server(self._audit, server)
-        rpc.add_TaskServiceServicer_to_server(self._task_administration, server)
-        rpc.add_ConfigServiceServicer_to_server(ConfigServicer(self.store, self.config_state, check), server)
+        self._administration.register(server)
         rpc.add_FileServiceServicer_to_server(self._files, server)
         rpc.add_VideoServiceServicer_to_server(self._videos, server)
 
@@ -364,14 +350,6 @@ def _tasks(config: Config, store: Store, channels: Channels, process: ProcessCon
         has_usage=process.usage is not None,
     )
     return Tasks(channels, context, process.task_locks, process.fetcher, process.blobs, config.tasks)
-
-
-def _channel_servicers(store: Store, source: RunningChannels) -> tuple[ChannelServicer, ModelPriceServicer]:
-    return ChannelServicer(store, source), ModelPriceServicer(store, source)
-
-
-def _task_administration(store: Store, tasks: TaskContext) -> TaskServicer:
-    return TaskServicer(store, CallbackRedelivery(store, tasks.watching, tasks.redeliver))
 
 
 def _videos(context: PipelineContext, tasks: Tasks, submissions: Submissions, process: ProcessContext) -> VideoServicer:
