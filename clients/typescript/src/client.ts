@@ -28,7 +28,6 @@ import { type DownloadVideoResponse, VideoService } from "../gen/umg/v1/video_se
 import { calls, type Options } from "./calls.js";
 export { Code } from "@connectrpc/connect";
 export { type Options, UmgError } from "./calls.js";
-
 type Request = MessageInitShape<typeof GenerateRequestSchema>;
 type Tool = (call: v1.ToolCall) => string | Promise<string>;
 /** The services of a gateway. A failed call throws an UmgError. Leaving the loop over a stream cancels its call. */
@@ -42,12 +41,12 @@ export function connect(address: string, key: string, options: Options = {}) {
   const service = <S extends DescService>(description: S) => calls(description, transport, key, options);
   return {
     accounts: service(AccountService), admin: service(AdminService), alerts: service(AlertService),
-    audit: service(AuditService), channels: service(ChannelService), tasks: service(TaskService), users: service(UserService),
-    config: service(ConfigService), modelPrices: service(ModelPriceService), embeddings: service(EmbeddingService), files: service(FileService), generation: service(GenerationService),
-    images: service(ImageService), models: service(ModelService), moderations: service(ModerationService),
-    rerank: service(RerankService), speech: service(SpeechService), transcriptions: service(TranscriptionService),
-    videos: service(VideoService),
-    close,
+    audit: service(AuditService), channels: service(ChannelService), config: service(ConfigService),
+    embeddings: service(EmbeddingService), files: service(FileService), generation: service(GenerationService),
+    images: service(ImageService), modelPrices: service(ModelPriceService), models: service(ModelService),
+    moderations: service(ModerationService), rerank: service(RerankService), speech: service(SpeechService),
+    tasks: service(TaskService), transcriptions: service(TranscriptionService), users: service(UserService),
+    videos: service(VideoService), close,
   };
 }
 

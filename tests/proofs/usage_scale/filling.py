@@ -65,9 +65,9 @@ async def fill(store: Store, filling: Filling) -> None:
         async with store.write() as session:
             await session.execute(text(statement))
     if dialect != SQLITE_KIND:
-        for table in ("call_records", *(each.table.name for each in (*TOTAL_TABLES, *COUNT_TABLES))):
-            async with store.read() as session:  # as autovacuum does, by which indexes are read without the rows
-                connection = await session.connection(execution_options={"isolation_level": "AUTOCOMMIT"})
+        engine = store._engine.execution_options(isolation_level="AUTOCOMMIT")
+        async with engine.connect() as connection:  # as autovacuum does, by which indexes are read without the rows
+            for table in ("call_records", *(each.table.name for each in (*TOTAL_TABLES, *COUNT_TABLES))):
                 await connection.execute(text(f"VACUUM (ANALYZE) {table}"))
 
 

@@ -175,8 +175,9 @@ def payload(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def path_of(route: Route, model: str) -> str:
-    """Return the path of a route with its model, and with the query that it needs."""
-    return re.sub(r"\{(?:model|deployment)(?::.+?)?\}(?=[:/]|$)", model, route.path) + QUERIES.get(route.path, "")
+    """Return the path of a route with its model, "absent" without one, and with the query that it needs."""
+    path = re.sub(r"\{(?:model|deployment)(?::.+?)?\}(?=[:/]|$)", model or "absent", route.path)
+    return path + QUERIES.get(route.path, "")
 
 
 def request_of(method: MethodDescriptor) -> Message:
