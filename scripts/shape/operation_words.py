@@ -209,6 +209,7 @@ OPERATION_WORDS = (
             "umg_grpc/config/file_schema.py": CONFIG_FIELD,
             "umg_grpc/config/config_values.py": CONFIG_FIELD,
             "umg_grpc/knowledge/model_catalogue.py": MODEL_IDS,
+            "umg_grpc/process/administration_factory.py": FACTORY,
             "umg_grpc/process/component_factory.py": FACTORY,
             "umg_grpc/process/service_factory.py": FACTORY,
         },
