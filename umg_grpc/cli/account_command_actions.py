@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import msgspec
 
 from umg_grpc.cli.account_tables import print_account, print_accounts
+from umg_grpc.cli.admin_client import pages
 from umg_grpc.cli.admin_connection import opened
 from umg_grpc.cli.common_flags import AdminTarget
 from umg_grpc.cli.text_tables import Form
@@ -54,16 +55,9 @@ async def set_closed(target: AdminTarget, kind: str, reference: str, *, closed: 
 
 async def list_all(target: AdminTarget, kind: str, form: Form, *, closed: bool) -> None:
     """Print all accounts of a kind by name. `closed`: also closed ones."""
-    found, token = list[pb.Account](), ""
+    request = pb.ListAccountsRequest(kind=KIND_NUMBERS[kind], include_closed=closed, page_size=ACCOUNTS_PER_PAGE)
     async with opened(target) as admin:
-        while True:
-            request = pb.ListAccountsRequest(
-                kind=KIND_NUMBERS[kind], include_closed=closed, page_size=ACCOUNTS_PER_PAGE, page_token=token
-            )
-            page = await admin.call(request, pb.ListAccountsResponse)
-            found.extend(page.accounts)
-            if not (token := page.next_page_token):
-                break
+        found = [each async for page in pages(admin, request, pb.ListAccountsResponse) for each in page.accounts]
     print_accounts(found, form)
 
 

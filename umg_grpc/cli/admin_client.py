@@ -1,6 +1,7 @@
 """Client of the administration services for commands: an interface for all ways to call them, and its failures."""
 
-from typing import Protocol, TypeVar
+from collections.abc import AsyncIterator
+from typing import Any, Protocol, TypeVar
 
 from google.protobuf.message import Message
 
@@ -15,6 +16,17 @@ class AdminClient(Protocol):
     async def call(self, request: Message, kind: type[ResponseT]) -> ResponseT:
         """Call the RPC of an administration service with this request type. Raise UmgError or CommandError."""
         ...
+
+
+async def pages(admin: AdminClient, request: Message, kind: type[ResponseT]) -> AsyncIterator[ResponseT]:
+    """Yield the response to the request of a list, and the further pages of the list. Its `page_token` is set."""
+    following: Any = request  # all lists have these two fields
+    while True:
+        page: Any = await admin.call(request, kind)
+        yield page
+        if not page.next_page_token:
+            return
+        following.page_token = page.next_page_token
 
 
 class CommandError(Exception):

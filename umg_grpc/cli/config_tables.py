@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator, Sequence
 
+from umg_grpc.cli.admin_client import pages
 from umg_grpc.cli.admin_connection import opened
 from umg_grpc.cli.common_flags import AdminTarget
 from umg_grpc.cli.text_tables import Column, Fit, Form, print_table
@@ -18,13 +19,9 @@ async def show(target: AdminTarget, prefix: str, form: Form, *, changed: bool) -
     """Print the settings whose path begins with a text. `changed`: without the defaults."""
     found = list[pb.ConfigSetting]()
     async with opened(target) as admin:
-        token = ""
-        while True:
-            request = pb.GetConfigRequest(changed_only=changed, path_prefix=prefix, page_token=token)
-            page = await admin.call(request, pb.GetConfigResponse)
+        request = pb.GetConfigRequest(changed_only=changed, path_prefix=prefix)
+        async for page in pages(admin, request, pb.GetConfigResponse):
             found += page.settings
-            if not (token := page.next_page_token):
-                break
     print_settings(found, page.status, form)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from umg_grpc.base.micro_credits import credits_text
+from umg_grpc.cli.admin_client import pages
 from umg_grpc.cli.admin_connection import opened
 from umg_grpc.cli.common_flags import AdminTarget
 from umg_grpc.cli.text_tables import Column, Form, print_objects, print_table
@@ -33,13 +34,8 @@ async def end_users(target: AdminTarget, calls: Calls, form: Form) -> None:
             tags=calls.tags,
             page_size=PAGE_SIZE,
         )
-        entries = list[pb.EndUserUsage]()
-        while True:
-            page = await admin.call(request, pb.ListEndUserUsageResponse)
-            entries.extend(page.entries)
-            if not page.next_page_token:
-                break
-            request.page_token = page.next_page_token
+        found = pages(admin, request, pb.ListEndUserUsageResponse)
+        entries = [entry async for page in found for entry in page.entries]
     print_end_users(entries, form)
 
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 import msgspec
 from google.protobuf.duration_pb2 import Duration
 
-from umg_grpc.cli.admin_client import AdminClient
+from umg_grpc.cli.admin_client import AdminClient, pages
 from umg_grpc.cli.admin_connection import opened
 from umg_grpc.cli.common_flags import AdminTarget
 from umg_grpc.cli.key_tables import print_key, print_keys
@@ -76,13 +76,9 @@ async def list_all(target: AdminTarget, form: Form) -> None:
 
 async def all_keys(admin: AdminClient) -> list[pb.Key]:
     """Return all keys, including revoked ones, oldest first."""
-    found, token = list[pb.Key](), ""
-    while True:
-        request = pb.ListKeysRequest(page_size=KEYS_PER_PAGE, page_token=token, include_ended=True)
-        page = await admin.call(request, pb.ListKeysResponse)
-        found.extend(page.keys)
-        if not (token := page.next_page_token):
-            return found[::-1]
+    request = pb.ListKeysRequest(page_size=KEYS_PER_PAGE, include_ended=True)
+    found = [key async for page in pages(admin, request, pb.ListKeysResponse) for key in page.keys]
+    return found[::-1]
 
 
 async def show(target: AdminTarget, reference: str, form: Form) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import typer
 
+from umg_grpc.cli.admin_client import pages
 from umg_grpc.cli.admin_connection import opened
 from umg_grpc.cli.common_flags import AdminTarget
 from umg_grpc.cli.text_tables import Column, Fit, Form, print_line, print_table
@@ -32,12 +33,8 @@ async def list_model_prices(target: AdminTarget, text: str, form: Form, *, unpri
     request = pb.ListModelPricesRequest(text=text, unpriced_only=unpriced_only, page_size=PAGE_SIZE)
     found = pb.ListModelPricesResponse()
     async with opened(target) as admin:
-        while True:
-            page = await admin.call(request, pb.ListModelPricesResponse)
+        async for page in pages(admin, request, pb.ListModelPricesResponse):
             found.models.extend(page.models)
-            if not page.next_page_token:
-                break
-            request.page_token = page.next_page_token
     found.overrides_without_model.extend(page.overrides_without_model)
     print_model_prices(found, form)
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from umg_grpc.base.micro_credits import credits_text
 from umg_grpc.base.token_units import INPUT_COLUMNS, OUTPUT_COLUMNS
-from umg_grpc.cli.admin_client import AdminClient
+from umg_grpc.cli.admin_client import AdminClient, pages
 from umg_grpc.cli.admin_connection import opened
 from umg_grpc.cli.common_flags import AdminTarget
 from umg_grpc.cli.key_command_actions import all_keys
@@ -142,13 +142,8 @@ async def _entries(
     admin: AdminClient, request: pb.ListUsageRequest
 ) -> tuple[list[pb.UsageEntry], pb.ListUsageResponse]:
     """Return the usage entries of all pages, and the first page, which states when the stored usage begins."""
-    first = page = await admin.call(request, pb.ListUsageResponse)
-    found = [*page.entries]
-    while page.next_page_token:
-        request.page_token = page.next_page_token
-        page = await admin.call(request, pb.ListUsageResponse)
-        found.extend(page.entries)
-    return found, first
+    found = [page async for page in pages(admin, request, pb.ListUsageResponse)]
+    return [entry for page in found for entry in page.entries], found[0]
 
 
 def _begin_text(page: pb.ListUsageResponse) -> str:

@@ -1,12 +1,12 @@
 """Implementation of `umg users` and `umg audit`, in a database or at a gateway."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 
 import msgspec
 
 from umg_grpc.cli.account_tables import print_events, print_sessions, print_user, print_users
-from umg_grpc.cli.admin_client import AdminClient
+from umg_grpc.cli.admin_client import pages
 from umg_grpc.cli.admin_connection import opened
 from umg_grpc.cli.common_flags import AdminTarget
 from umg_grpc.cli.text_tables import Form, print_line
@@ -47,27 +47,17 @@ async def show(target: AdminTarget, reference: str, form: Form) -> None:
 
 async def list_all(target: AdminTarget, form: Form, *, disabled: bool) -> None:
     """Print all users by name. `disabled`: also disabled ones."""
-    found, token = list[pb.User](), ""
+    request = pb.ListUsersRequest(include_disabled=disabled, page_size=USERS_PER_PAGE)
     async with opened(target) as admin:
-        while True:
-            request = pb.ListUsersRequest(include_disabled=disabled, page_size=USERS_PER_PAGE, page_token=token)
-            page = await admin.call(request, pb.ListUsersResponse)
-            found.extend(page.users)
-            if not (token := page.next_page_token):
-                break
+        found = [user async for page in pages(admin, request, pb.ListUsersResponse) for user in page.users]
     print_users(found, form)
 
 
 async def list_sessions(target: AdminTarget, reference: str, form: Form) -> None:
     """Print the open sessions of a user; "" for the caller."""
-    found, token = list[pb.UserSession](), ""
+    request = pb.ListSessionsRequest(user_id=reference, page_size=USERS_PER_PAGE)
     async with opened(target) as admin:
-        while True:
-            request = pb.ListSessionsRequest(user_id=reference, page_size=USERS_PER_PAGE, page_token=token)
-            page = await admin.call(request, pb.ListSessionsResponse)
-            found.extend(page.sessions)
-            if not (token := page.next_page_token):
-                break
+        found = [each async for page in pages(admin, request, pb.ListSessionsResponse) for each in page.sessions]
     print_sessions(found, form)
 
 
@@ -88,16 +78,7 @@ async def list_events(target: AdminTarget, form: Form, since: datetime | None, l
 
 async def export_events(target: AdminTarget, since: datetime | None) -> None:
     """Print all events since a time as JSON lines, newest first."""
+    request = pb.ListAuditEventsRequest(start_time=timestamp(since), page_size=EVENTS_PER_PAGE)
     async with opened(target) as admin:
-        async for page in _pages(admin, since):
+        async for page in pages(admin, request, pb.ListAuditEventsResponse):
             print_events(page.events, Form.JSONL)
-
-
-async def _pages(admin: AdminClient, since: datetime | None) -> AsyncIterator[pb.ListAuditEventsResponse]:
-    token = ""
-    while True:
-        request = pb.ListAuditEventsRequest(start_time=timestamp(since), page_size=EVENTS_PER_PAGE, page_token=token)
-        page = await admin.call(request, pb.ListAuditEventsResponse)
-        yield page
-        if not (token := page.next_page_token):
-            return
