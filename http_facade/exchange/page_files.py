@@ -57,6 +57,11 @@ def assets_path() -> str:
     return f"{ASSETS_PATH}/{_digest()}"
 
 
+def page_text(name: str) -> str:
+    """Return the text of a page for values that are inserted later."""
+    return _page_files()[name].body.decode()
+
+
 def named_response(request: web.BaseRequest, name: str) -> web.Response | None:
     """Return the file with a path below the folder of all files; None if there is none.
 

@@ -13,6 +13,7 @@ from http_facade.exchange.request_bodies import JSON_TYPE, BodyReader
 from http_facade.exchange.server_settings import Settings
 from http_facade.handlers.admin_rpc_table import ADMIN_METHODS, SELF_PLACE, AdminMethod
 from http_facade.routes import Shape
+from umg_grpc.operations import ADMINISTRATIVE_SERVICES
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.protobuf_json import from_query, to_json
 
@@ -23,17 +24,7 @@ class AdminHandlers:
     def __init__(self, face: str, channel: grpc.aio.Channel, settings: Settings) -> None:
         self._face = face
         self._keys = rpc.AdminServiceStub(channel)
-        self._stubs = {
-            "AdminService": self._keys,
-            "AlertService": rpc.AlertServiceStub(channel),
-            "ChannelService": rpc.ChannelServiceStub(channel),
-            "ModelPriceService": rpc.ModelPriceServiceStub(channel),
-            "AccountService": rpc.AccountServiceStub(channel),
-            "UserService": rpc.UserServiceStub(channel),
-            "AuditService": rpc.AuditServiceStub(channel),
-            "TaskService": rpc.TaskServiceStub(channel),
-            "ConfigService": rpc.ConfigServiceStub(channel),
-        }
+        self._stubs = {name: getattr(rpc, f"{name}Stub")(channel) for name in ADMINISTRATIVE_SERVICES}
         self._bodies = BodyReader(face, (), channel, settings)
 
     def handler(self, shape: Shape) -> Callable[[HttpExchange], Awaitable[web.StreamResponse]]:

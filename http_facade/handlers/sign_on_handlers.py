@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable
 from html import escape
-from importlib.resources import files
 from urllib.parse import urlencode
 
 import msgspec
@@ -11,7 +10,7 @@ from aiohttp import hdrs, web
 from http_facade.exchange.browser_forms import explain_on_page, lead_to, read_form
 from http_facade.exchange.browser_sessions import BrowserSession, csrf_token
 from http_facade.exchange.http_exchange import HttpExchange
-from http_facade.exchange.page_files import assets_path
+from http_facade.exchange.page_files import page_text
 from http_facade.exchange.page_headers import FORM_PAGE_HEADERS, HTML_TYPE
 from http_facade.exchange.request_bodies import JSON_TYPE
 from http_facade.exchange.server_settings import Settings
@@ -154,9 +153,8 @@ class SignOnHandlers:
         for name, title in self._sign_on.issuers.items():
             query = urlencode({"issuer": name, "return": return_path})
             links.append(f'<a class="button" href="{LOGIN_PATH}?{escape(query)}">Sign in with {escape(title)}</a>')
-        text = files("http_facade").joinpath("assets", "sign-on.html").read_text()
+        text = page_text("sign-on.html")
         for name, value in (
-            ("assets", assets_path()),
             ("message", escape(error.message) if error is not None else ""),
             ("issuers", "\n".join(links)),
             ("return", escape(return_path)),

@@ -4,14 +4,12 @@ import time
 from contextlib import AsyncExitStack
 
 from umg_grpc.cli.common_flags import AdminTarget
+from umg_grpc.cli.stored_changes import read_changes
 from umg_grpc.config import Config
 from umg_grpc.process.config_loading import load
 from umg_grpc.routing import Router
-from umg_grpc.routing.overridden_channels import with_overrides
-from umg_grpc.routing.set_model_prices import with_set_prices
-from umg_grpc.service.channels.channel_override_table import ChannelOverrideTable
+from umg_grpc.routing.overridden_channels import with_changes
 from umg_grpc.service.channels.channel_source import ChannelStates
-from umg_grpc.service.channels.set_price_table import SetPriceTable
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.resilience.learned_quirk_sharing import LearnedQuirkTable
 from umg_grpc.service.resilience.learned_quirks import LearnedQuirks
@@ -31,14 +29,14 @@ class ConfigChannels:
 
     async def states(self) -> ChannelStates:
         config = with_stored_lists(self._config, self._data)
-        overrides, prices = (await ChannelOverrideTable(self._store).read())[0], await SetPriceTable(self._store).read()
+        overrides, prices = await read_changes(self._store)
         try:
             failures = read_failures(self._data)
         except OSError:
             failures = []
         return ChannelStates(
             config,
-            Channels(_router(with_set_prices(with_overrides(config, overrides), prices))),
+            Channels(_router(with_changes(config, overrides, prices))),
             failures=failures,
             learned=await LearnedQuirkTable(self._store, LearnedQuirks()).read(),
             model_lists=list(list_states(self._config, ModelListFiles(self._data))),

@@ -28,9 +28,8 @@ from umg_grpc.routing import (
     Target,
     is_priced,
 )
-from umg_grpc.routing.overridden_channels import Overrides, with_overrides
+from umg_grpc.routing.overridden_channels import Overrides, with_changes
 from umg_grpc.routing.route_reasons import route_channels
-from umg_grpc.routing.set_model_prices import with_set_prices
 from umg_grpc.service.pipeline.key_model_access import not_found
 from umg_grpc.service.resilience.learned_quirks import LIFETIME_SECONDS
 from umg_grpc.service.stored_model_lists import stored_router, with_stored_lists
@@ -60,7 +59,7 @@ async def explain(config: Config, data: Path, model: str, face: str, key: str, s
         _resolve(router, model, caller)  # before the database is read, for a mistyped name
         overrides, prices = await stored_changes(config, data)
         if overrides or prices:
-            router = Router(with_set_prices(with_overrides(listed, overrides), prices), time.time)
+            router = Router(with_changes(listed, overrides, prices), time.time)
         _explain(router, overrides, model, face, caller, states, form)
         if not form.is_text:
             return

@@ -7,6 +7,7 @@ from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.config import Channel, Config
 from umg_grpc.operations import ModelOperation
 from umg_grpc.routing.channel_target import Target
+from umg_grpc.routing.set_model_prices import SetPrices, with_set_prices
 from umg_grpc.v1 import pb
 
 DISABLED_SETTING, WEIGHT_SETTING = "disabled", "weight"
@@ -50,6 +51,11 @@ def with_overrides(config: Config, overrides: Overrides) -> Config:
     if not overrides:
         return config
     return replace(config, channels=tuple(_overridden(channel, overrides) for channel in config.channels))
+
+
+def with_changes(config: Config, overrides: Overrides, prices: SetPrices) -> Config:
+    """Return the config with all changes of administrators that have an effect in it."""
+    return with_set_prices(with_overrides(config, overrides), prices)
 
 
 def ineffective_reason(override: ChannelOverride, channels: Collection[Channel]) -> str:

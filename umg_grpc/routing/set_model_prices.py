@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Config
-from umg_grpc.knowledge.price_calculation import MEDIA_UNITS, TOKEN_UNITS
+from umg_grpc.knowledge.price_calculation import MEDIA_UNITS, TOKEN_UNITS, Variant, variant_of
 from umg_grpc.knowledge.price_texts import MAX_MICRO_CREDITS, MAX_MICRO_CREDITS_OF_TOKENS
 from umg_grpc.v1 import pb
 
@@ -79,7 +79,8 @@ def checked_prices(prices: Sequence[pb.Price]) -> tuple[pb.Price, ...]:
         most = MAX_MICRO_CREDITS_OF_TOKENS if price.unit in TOKEN_UNITS else MAX_MICRO_CREDITS
         if not 0 <= price.micro_credits_per_million <= most:
             raise _invalid(f"{field}.micro_credits_per_million", f"expected a number from 0 to {most}")
-        size, quality = price.size.lower().replace("*", "x"), price.quality.lower()
+        item = variant_of(price.unit, price.size, price.quality)
+        size, quality = (item.size, item.quality) if isinstance(item, Variant) else ("", "")
         if (key := (price.unit, size, quality)) in found:
             raise _invalid(field, "expected one price for a unit, size and quality; these have another before")
         found[key] = pb.Price(

@@ -92,13 +92,20 @@ class KeySelection:
             found.append(self.scope.condition())
         return found
 
+    @property
+    def key_beside(self) -> str:
+        """Id of the key of the scope, which need not be in the table of keys; "" for none, and where its properties
+        decide.
+        """
+        return "" if self.scope is None or self.projects or self.users or self.tags else self.scope.key_id
+
     def selects(self, key_id: ColumnElement[str]) -> ColumnElement[bool]:
         """Return the condition of a column with the ids of keys, in another table."""
         if self.known is not None:
             return key_id == any_(literal(self.known, ARRAY(String)))
         condition = key_id.in_(select(ApiKey.key_id).where(*self.conditions()))
-        if self.scope is not None and self.scope.key_id and not (self.projects or self.users or self.tags):
-            return or_(condition, key_id == self.scope.key_id)
+        if self.key_beside:
+            return or_(condition, key_id == self.key_beside)
         return condition
 
 
@@ -112,6 +119,6 @@ async def with_known_keys(session: AsyncSession, keys: KeySelection) -> KeySelec
     if keys.is_everything or (await session.connection()).dialect.name == SQLITE_KIND:
         return keys
     found = [*await session.scalars(select(ApiKey.key_id).where(*keys.conditions()))]
-    if keys.scope is not None and keys.scope.key_id and not (keys.projects or keys.users or keys.tags):
-        found.append(keys.scope.key_id)
+    if keys.key_beside:
+        found.append(keys.key_beside)
     return replace(keys, known=found)

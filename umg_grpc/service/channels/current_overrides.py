@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from umg_grpc.config import Config
-from umg_grpc.routing.overridden_channels import DISABLED_SETTING, NO_OVERRIDES, Overrides, with_overrides
-from umg_grpc.routing.set_model_prices import NO_SET_PRICES, SetPrices, with_set_prices
+from umg_grpc.routing.overridden_channels import DISABLED_SETTING, NO_OVERRIDES, Overrides, with_changes
+from umg_grpc.routing.set_model_prices import NO_SET_PRICES, SetPrices
 from umg_grpc.service.channels.channel_override_table import ChannelOverrideTable, SuccessfulCheck
 from umg_grpc.service.channels.set_price_table import SetPriceTable
 from umg_grpc.store.repeated_background_tasks import Background
@@ -53,7 +53,7 @@ class CurrentOverrides:
 
     def in_force(self, config: Config) -> Config:
         """Return the config with the overrides and set prices that have an effect in it."""
-        return with_set_prices(with_overrides(config, self.overrides), self.prices)
+        return with_changes(config, self.overrides, self.prices)
 
     def start(self) -> None:
         """Start reading the tables."""
