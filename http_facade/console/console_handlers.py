@@ -214,7 +214,7 @@ class ConsoleHandlers:
             return _file(done)
         if isinstance(done, Done):
             separator = "&" if "?" in done.path else "?"
-            return lead_to(f"{CONSOLE_PATH}/{done.path}{separator}{urlencode({NOTE_NAME: done.note})}")
+            return lead_to(f"{done.path}{separator}{urlencode({NOTE_NAME: done.note})}")
         frame = self._frame(exchange, browser, page, visit)
         return await _html(200, done.template, frame=frame, content=done.content, problem=None)
 

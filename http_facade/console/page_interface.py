@@ -5,12 +5,18 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
 from typing import Protocol, TypeAlias, runtime_checkable
+from urllib.parse import quote
 
 from http_facade.console.address_filters import Filters
 from http_facade.console.caller_rights import CallerRights, ServiceCalls
 from umg_grpc.v1 import pb
 
 CALLS_PATH = "/console/requests"
+
+
+def object_path(page: str, object_id: str) -> str:
+    """Return the path of the page of an object, by the last part of the path of its list and its id."""
+    return f"/console/{page}/{quote(object_id, safe='')}"
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,7 @@ class Done:
     """End of an act, after which the browser is led to a page."""
 
     path: str
-    """Below `/console`, with its query."""
+    """Path of the page, with its query."""
     note: str
     """Key of the words about the act that was done."""
 

@@ -60,7 +60,7 @@ async def test_receiver(visit: Visit, form: Form) -> Done:
     if not delivery.HasField("delivered_time"):
         message = f"not delivered: {printable(delivery.last_error)}"
         raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message)
-    return Done("alerts", "test_delivered")
+    return Done("/console/alerts", "test_delivered")
 
 
 def _row(record: pb.AlertRecord) -> AlertLine:

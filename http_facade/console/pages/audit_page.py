@@ -8,7 +8,7 @@ from urllib.parse import quote
 import msgspec
 
 from http_facade.console.address_filters import ListPages
-from http_facade.console.page_interface import Visit
+from http_facade.console.page_interface import Visit, object_path
 from http_facade.console.pages.request_pages import call_path
 from umg_grpc.base.printable_text import printable
 from umg_grpc.v1 import pb
@@ -100,7 +100,7 @@ def _row(event: pb.AuditEvent) -> AuditLine:
         actor=printable(event.actor_name or event.actor_id),
         origin=printable(" ".join(filter(None, (event.address, event.credential)))),
         object_name=printable(event.object_name or event.object_id),
-        object_path=f"/console/{pages}/{quote(event.object_id, safe='')}" if pages and event.object_id else "",
+        object_path=object_path(pages, event.object_id) if pages and event.object_id else "",
         changes=list(_changes(_settings(event.before_json), _settings(event.after_json))),
         request_path=call_path(event.request_id) if event.request_id else "",
     )

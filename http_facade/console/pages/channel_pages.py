@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from urllib.parse import quote
 
 from google.protobuf.field_mask_pb2 import FieldMask
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -17,7 +16,7 @@ from http_facade.console.call_charts import (
 )
 from http_facade.console.call_outcomes import Mark
 from http_facade.console.figure_texts import UNKNOWN_TEXT, count_text, milliseconds_text
-from http_facade.console.page_interface import Done, Form, Shown, Visit
+from http_facade.console.page_interface import Done, Form, Shown, Visit, object_path
 from http_facade.console.pages.audit_page import history_path
 from http_facade.console.summary_figures import call_summary
 from umg_grpc.base.errors import UmgError
@@ -184,7 +183,7 @@ async def disable_channel(visit: Visit, form: Form) -> Done | Shown:
     )
     response = await visit.calls.call(request, pb.UpdateChannelResponse)
     if not request.dry_run:
-        return Done(_address(request.channel), "channel_disabled")
+        return Done(channel_path(request.channel), "channel_disabled")
     models = response.models_without_channel
     calls = sum(each.calls for each in models)
     return Shown(
@@ -197,7 +196,7 @@ async def enable_channel(visit: Visit, _: Form) -> Done:
     """Enable the channel again."""
     request = pb.UpdateChannelRequest(channel=visit.parameters["channel"], update_mask=FieldMask(paths=["disabled"]))
     await visit.calls.call(request, pb.UpdateChannelResponse)
-    return Done(_address(request.channel), "channel_enabled")
+    return Done(channel_path(request.channel), "channel_enabled")
 
 
 async def set_weight(visit: Visit, form: Form) -> Done:
@@ -210,16 +209,12 @@ async def set_weight(visit: Visit, form: Form) -> Done:
         note=form_values.text(form, "note"),
     )
     await visit.calls.call(request, pb.UpdateChannelResponse)
-    return Done(_address(request.channel), "channel_weighted")
+    return Done(channel_path(request.channel), "channel_weighted")
 
 
 def channel_path(name: str) -> str:
     """Return the path of the page of a channel."""
-    return f"/console/{_address(name)}"
-
-
-def _address(name: str) -> str:
-    return f"channels/{quote(name, safe='')}"
+    return object_path("channels", name)
 
 
 async def _find(visit: Visit) -> pb.ChannelDetails:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from urllib.parse import quote
 
 import msgspec
 
@@ -15,7 +14,7 @@ from http_facade.console.call_charts import ChartTable, calls_chart, summary_cha
 from http_facade.console.call_outcomes import Mark
 from http_facade.console.figure_texts import count_text
 from http_facade.console.object_names import OfferedAccounts, account_names, offered_accounts
-from http_facade.console.page_interface import Done, Form, Shown, Visit
+from http_facade.console.page_interface import Done, Form, Shown, Visit, object_path
 from http_facade.console.page_rendering import word
 from http_facade.console.pages.audit_page import history_path
 from http_facade.console.pages.request_pages import CallRow, call_row
@@ -156,7 +155,7 @@ async def load_key(visit: Visit) -> KeyView:
         above=[each for each in above if each.meters],
         binding=binding_level(row.meters, above),
         history=history_path(visit, key.key_id),
-        project_path=f"/console/projects/{quote(settings.project_id)}" if settings.project_id else "",
+        project_path=object_path("projects", settings.project_id) if settings.project_id else "",
     )
 
 
@@ -195,7 +194,7 @@ async def revoke_key(visit: Visit, form: Form) -> Done:
     key = await _find(visit)
     form_values.check_typed(form, "name", key.settings.name)
     await visit.calls.call(pb.RevokeKeyRequest(key_id=key.key_id), pb.RevokeKeyResponse)
-    return Done(f"keys/{quote(key.key_id)}", "key_revoked")
+    return Done(object_path("keys", key.key_id), "key_revoked")
 
 
 async def change_key(visit: Visit, form: Form) -> Done:
@@ -205,7 +204,7 @@ async def change_key(visit: Visit, form: Form) -> Done:
     request = bodies.decode_update(msgspec.json.encode({"settings": _settings(form)}))
     request.key_id = key.key_id
     await visit.calls.call(request, pb.UpdateKeyResponse)
-    return Done(f"keys/{quote(key.key_id)}", "key_changed")
+    return Done(object_path("keys", key.key_id), "key_changed")
 
 
 def key_row(key: pb.Key, projects: Mapping[str, str], now: datetime) -> KeyRow:
@@ -213,7 +212,7 @@ def key_row(key: pb.Key, projects: Mapping[str, str], now: datetime) -> KeyRow:
     project = key.settings.project_id
     return KeyRow(
         key=key,
-        path=f"/console/keys/{quote(key.key_id, safe='')}",
+        path=object_path("keys", key.key_id),
         name=printable(key.settings.name),
         mark=_mark(key, now),
         project=printable(projects.get(project, project)),
@@ -223,7 +222,7 @@ def key_row(key: pb.Key, projects: Mapping[str, str], now: datetime) -> KeyRow:
 
 def new_secret(key: pb.Key, secret: str, *, is_rotated: bool) -> Shown:
     """Return the page that shows the secret of a key once."""
-    return Shown("secret", NewSecret(key, f"/console/keys/{quote(key.key_id, safe='')}", secret, is_rotated))
+    return Shown("secret", NewSecret(key, object_path("keys", key.key_id), secret, is_rotated))
 
 
 def _settings(form: Form) -> dict[str, object]:
@@ -243,7 +242,7 @@ async def _find(visit: Visit) -> pb.Key:
 
 def _level(level: pb.KeyLevel, now: datetime) -> BudgetLevel:
     name = printable(level.name) or word(f"account_kinds.{KIND_NAMES[level.kind]}")
-    path = f"/console/projects/{quote(level.account_id, safe='')}" if level.account_id else ""
+    path = object_path("projects", level.account_id) if level.account_id else ""
     return BudgetLevel(name, path, balance_meters(level.balances, now))
 
 

@@ -10,7 +10,15 @@ from http_facade.console.budget_meters import BudgetMeter, balance_meters
 from http_facade.console.figure_texts import count_text
 from http_facade.console.object_names import account_names
 from http_facade.console.page_interface import CALLS_PATH, Done, Form, Shown, Visit
-from http_facade.console.pages.key_pages import OVERLAP_WORDS, KeyRow, NewSecret, failed_calls, key_row, rotated
+from http_facade.console.pages.key_pages import (
+    KIND_NAMES,
+    OVERLAP_WORDS,
+    KeyRow,
+    NewSecret,
+    failed_calls,
+    key_row,
+    rotated,
+)
 from http_facade.console.pages.request_pages import CallRow
 from http_facade.console.pages.session_rows import OpenSessionRow, end_session, session_rows
 from http_facade.console.summary_figures import Figure, call_summary, figures
@@ -19,9 +27,8 @@ from umg_grpc.base.printable_text import printable
 from umg_grpc.v1 import pb
 from umg_grpc.wire.protobuf_json import enum_names
 
-ME_PATH, ME_ADDRESS = "me", "/console/me"
+ME_PATH = "/console/me"
 MAX_KEYS, SHOWN_MODELS, SHOWN_DAYS = 100, 60, 30
-KIND_NAMES = enum_names(pb.AccountKind.DESCRIPTOR)
 ROLE_NAMES = enum_names(pb.UserRole.DESCRIPTOR)
 
 
@@ -102,7 +109,7 @@ async def load_me(visit: Visit) -> MyPage:
 async def rotate_own(visit: Visit, form: Form) -> Shown:
     """Give the key of the session a new secret, and show it once."""
     made = await rotated(visit, form, visit.rights.caller.key_id)
-    return Shown("secret", NewSecret(made.key, ME_ADDRESS, made.secret, is_rotated=True))
+    return Shown("secret", NewSecret(made.key, ME_PATH, made.secret, is_rotated=True))
 
 
 async def end_own_session(visit: Visit, form: Form) -> Done:

@@ -10,7 +10,7 @@ from http_facade.console.address_filters import ListPages
 from http_facade.console.call_outcomes import OPERATION_NAMES, Mark
 from http_facade.console.figure_texts import UNKNOWN_TEXT
 from http_facade.console.object_names import key_names
-from http_facade.console.page_interface import Done, Form, Visit
+from http_facade.console.page_interface import Done, Form, Visit, object_path
 from http_facade.console.pages.audit_page import history_path
 from http_facade.console.pages.channel_pages import channel_path
 from umg_grpc.base.errors import UmgError
@@ -28,6 +28,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.priced_model_texts import source_text, text_by_channel
 
 PAGE_SIZE = 50
+MODELS_PATH = "/console/models"
 PRICE_PREFIX, OTHERS_FIELD, LIST_FIELD = "price_", "others", "list"
 """Beginning of the fields of prices, field of further prices, and field of the forms in the list."""
 PRICED_MARK, UNPRICED_MARK = Mark("good", "priced"), Mark("warn", "no price")
@@ -210,7 +211,7 @@ async def set_price(visit: Visit, form: Form) -> Done:
         note=form_values.text(form, "note"),
     )
     await visit.calls.call(request, pb.UpdateModelPriceResponse)
-    return Done("models" if LIST_FIELD in form else _address(request.model), "price_set")
+    return Done(MODELS_PATH if LIST_FIELD in form else model_path(request.model), "price_set")
 
 
 async def reset_price(visit: Visit, form: Form) -> Done:
@@ -219,16 +220,12 @@ async def reset_price(visit: Visit, form: Form) -> Done:
         model=visit.parameters["model"], channel=form_values.text(form, "channel"), note=form_values.text(form, "note")
     )
     response = await visit.calls.call(request, pb.UpdateModelPriceResponse)
-    return Done(_address(request.model) if response.HasField("model") else "models", "price_reset")
+    return Done(model_path(request.model) if response.HasField("model") else MODELS_PATH, "price_reset")
 
 
 def model_path(model: str) -> str:
     """Return the path of the page of a model."""
-    return f"/console/{_address(model)}"
-
-
-def _address(model: str) -> str:
-    return f"models/{quote(model, safe='')}"
+    return object_path("models", model)
 
 
 def _line(visit: Visit, model: pb.PricedModel, names: Mapping[str, str], *, with_form: bool = False) -> PricedModelLine:
@@ -243,7 +240,7 @@ def _line(visit: Visit, model: pb.PricedModel, names: Mapping[str, str], *, with
         operations=", ".join(OPERATION_NAMES.get(operation, "") for operation in model.operations),
         calls=model.calls,
         calls_path=visit.calls_path(model=model.model) if model.calls else "",
-        keys=[KeyLink(printable(names.get(each, each)), f"/console/keys/{quote(each)}") for each in model.key_ids],
+        keys=[KeyLink(printable(names.get(each, each)), object_path("keys", each)) for each in model.key_ids],
         more_keys=model.key_count - len(model.key_ids),
         fields=_fields(model) if has_form else [],
     )

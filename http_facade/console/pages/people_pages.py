@@ -2,15 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from urllib.parse import quote
 
 import msgspec
 
 from http_facade.console import form_values
 from http_facade.console.address_filters import ListPages
 from http_facade.console.call_outcomes import Mark
-from http_facade.console.object_names import OfferedAccounts, accounts_of, offered_accounts
-from http_facade.console.page_interface import Done, Form, Shown, Visit
+from http_facade.console.object_names import WHOLE_GATEWAY, OfferedAccounts, accounts_of, offered_accounts
+from http_facade.console.page_interface import Done, Form, Shown, Visit, object_path
 from http_facade.console.pages.audit_page import history_path
 from http_facade.console.pages.key_pages import KeyRow, key_row, new_secret
 from http_facade.console.pages.session_rows import OpenSessionRow, end_session, session_rows
@@ -27,7 +26,6 @@ ALL_ROLES = [name for value, name in ROLE_NAMES.items() if value]
 OWNER_ROLE = ROLE_NAMES[pb.USER_ROLE_OWNER]
 PERSON_KIND, SERVICE_KIND = KIND_NAMES[pb.USER_KIND_PERSON], KIND_NAMES[pb.USER_KIND_SERVICE_ACCOUNT]
 WRITE_USERS = pb.PERMISSION_USERS_WRITE
-WHOLE_GATEWAY = ""
 
 
 @dataclass(frozen=True)
@@ -243,14 +241,14 @@ async def create_key_of(visit: Visit, form: Form) -> Shown:
 
 
 def _path(user: pb.User) -> str:
-    return f"people/{quote(user.user_id, safe='')}"
+    return object_path("people", user.user_id)
 
 
 def _row(user: pb.User, granting: Granting) -> PersonRow:
     settings = user.settings
     return PersonRow(
         user=user,
-        path=f"/console/{_path(user)}",
+        path=_path(user),
         name=printable(settings.name),
         kind=KIND_NAMES[user.kind],
         mark=Mark("off", "disabled") if settings.disabled else Mark("good", "active"),

@@ -6,24 +6,24 @@ import msgspec
 from google.protobuf.field_mask_pb2 import FieldMask
 
 from http_facade.console import form_values
+from http_facade.console.object_names import OfferedAccounts
 from http_facade.console.page_interface import FileContent, Form, Visit
 from http_facade.console.pages.key_pages import load_new_key
 from umg_grpc.v1 import pb
 
 FILE_NAME, MAX_NAME_CHARACTERS = "playground-key.json", 80
-WHOLE_GATEWAY = ""
 
 
 async def load_choices(visit: Visit) -> FileContent:
     """Return the projects in which the person may make a key for the playground, as JSON."""
     may_create = not visit.rights.is_holder and visit.rights.may(pb.PERMISSION_KEYS_WRITE)
-    projects = (await load_new_key(visit)).projects.names if may_create else {}
+    offered = (await load_new_key(visit)).projects if may_create else OfferedAccounts({})
     return _json(
         {
             "name": visit.rights.caller.name,
             "may_create": may_create,
-            "without_project": visit.rights.may(pb.PERMISSION_KEYS_WRITE, WHOLE_GATEWAY),
-            "projects": [{"id": account_id, "name": name} for account_id, name in projects.items()],
+            "without_project": offered.may_be_none,
+            "projects": [{"id": account_id, "name": name} for account_id, name in offered.names.items()],
         }
     )
 

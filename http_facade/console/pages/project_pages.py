@@ -14,21 +14,18 @@ from http_facade.console.budget_charts import budget_chart
 from http_facade.console.budget_meters import PERIOD_NAMES, BudgetMeter, balance_meters
 from http_facade.console.call_charts import ChartTable
 from http_facade.console.call_outcomes import Mark
-from http_facade.console.object_names import accounts, accounts_of
-from http_facade.console.page_interface import Done, Form, Visit
+from http_facade.console.object_names import WHOLE_GATEWAY, accounts, accounts_of
+from http_facade.console.page_interface import Done, Form, Visit, object_path
 from http_facade.console.pages.audit_page import history_path
-from http_facade.console.pages.key_pages import BUDGET_PERIODS, OPERATION_NAMES, KeyRow, key_row
+from http_facade.console.pages.key_pages import BUDGET_PERIODS, KIND_NAMES, OPERATION_NAMES, KeyRow, key_row
 from umg_grpc.base.micro_credits import credits_text
 from umg_grpc.base.printable_text import printable
 from umg_grpc.v1 import pb
 from umg_grpc.wire import account_api_json as bodies
-from umg_grpc.wire.protobuf_json import enum_names
 
 PAGE_SIZE, MAX_KEYS, MAX_MODELS = 100, 50, 50
-KIND_NAMES = enum_names(pb.AccountKind.DESCRIPTOR)
 PROJECT_VALUE, ORGANIZATION_VALUE = pb.ACCOUNT_KIND_PROJECT, pb.ACCOUNT_KIND_ORGANIZATION
 WRITE_ACCOUNTS = pb.PERMISSION_ACCOUNTS_WRITE
-WHOLE_GATEWAY = ""
 
 
 @dataclass(frozen=True)
@@ -207,13 +204,13 @@ async def open_project(visit: Visit, _form: Form) -> Done:
 
 
 def _path(account: pb.Account) -> str:
-    return f"projects/{quote(account.account_id, safe='')}"
+    return object_path("projects", account.account_id)
 
 
 def _row(account: pb.Account, now: datetime, *, is_nested: bool = False) -> ListedAccount:
     return ListedAccount(
         account=account,
-        path=f"/console/{_path(account)}",
+        path=_path(account),
         name=printable(account.settings.name),
         kind=KIND_NAMES[account.kind],
         mark=Mark("off", "closed") if account.HasField("close_time") else Mark("good", "open"),

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
@@ -13,7 +13,7 @@ from http_facade.console.address_filters import ListPages
 from http_facade.console.call_outcomes import OPERATION_NAMES, REASON_NAMES, Mark, duration_text, outcome, tokens
 from http_facade.console.figure_texts import UNKNOWN_TEXT, count_text
 from http_facade.console.object_names import key_ids_of, key_names
-from http_facade.console.page_interface import CALLS_PATH, Visit
+from http_facade.console.page_interface import Visit, object_path
 from http_facade.console.summary_figures import FailureRow, call_summary, failure_rows
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.printable_text import printable
@@ -168,7 +168,7 @@ async def load_call(visit: Visit) -> CallStory:
 
 def call_path(request_id: str) -> str:
     """Return the path of the page of a call."""
-    return f"{CALLS_PATH}/{quote(request_id, safe='')}"
+    return object_path("requests", request_id)
 
 
 def call_row(record: pb.RequestRecord, names: Mapping[str, str]) -> CallRow:

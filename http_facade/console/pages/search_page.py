@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from urllib.parse import quote
 
-from http_facade.console.page_interface import Visit
+from http_facade.console.page_interface import Visit, object_path
 from http_facade.console.pages.channel_pages import channel_path
 from http_facade.console.pages.model_pages import model_path
 from http_facade.console.pages.request_pages import call_path
@@ -64,9 +63,7 @@ async def _calls(visit: Visit, text: str) -> list[Hit]:
 async def _keys(visit: Visit, text: str) -> list[Hit]:
     request = pb.ListKeysRequest(text=text[:200], include_ended=True, page_size=MAX_HITS)
     keys = (await visit.calls.call(request, pb.ListKeysResponse)).keys
-    return [
-        Hit("key", printable(key.settings.name), f"{key.prefix}…", f"/console/keys/{quote(key.key_id)}") for key in keys
-    ]
+    return [Hit("key", printable(key.settings.name), f"{key.prefix}…", object_path("keys", key.key_id)) for key in keys]
 
 
 async def _accounts(visit: Visit, text: str) -> list[Hit]:
@@ -75,7 +72,7 @@ async def _accounts(visit: Visit, text: str) -> list[Hit]:
     request = pb.ListAccountsRequest(kind=pb.ACCOUNT_KIND_PROJECT, text=text[:200], page_size=MAX_HITS)
     accounts = (await visit.calls.call(request, pb.ListAccountsResponse)).accounts
     return [
-        Hit("project", printable(each.settings.name), each.account_id, f"/console/projects/{quote(each.account_id)}")
+        Hit("project", printable(each.settings.name), each.account_id, object_path("projects", each.account_id))
         for each in accounts
     ]
 
@@ -84,7 +81,7 @@ async def _tasks(visit: Visit, text: str) -> list[Hit]:
     if text.startswith(TASK_PREFIX) and visit.rights.may(pb.PERMISSION_TASKS_READ):
         with suppress(UmgError):
             task = (await visit.calls.call(pb.GetTaskRequest(task_id=text), pb.GetTaskResponse)).task
-            return [Hit("task", task.task_id, printable(task.model), f"/console/tasks/{quote(task.task_id, safe='')}")]
+            return [Hit("task", task.task_id, printable(task.model), object_path("tasks", task.task_id))]
     return []
 
 
@@ -114,7 +111,7 @@ async def _people(visit: Visit, text: str) -> list[Hit]:
     request = pb.ListUsersRequest(include_disabled=True, page_size=MAX_LISTED)
     users = (await visit.calls.call(request, pb.ListUsersResponse)).users
     return [
-        Hit("person", printable(each.settings.name), each.user_id, f"/console/people/{quote(each.user_id, safe='')}")
+        Hit("person", printable(each.settings.name), each.user_id, object_path("people", each.user_id))
         for each in users
         if each.user_id == text or text.lower() in f"{each.settings.name} {each.settings.email}".lower()
     ]

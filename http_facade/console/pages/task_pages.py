@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from urllib.parse import quote
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
@@ -10,7 +9,7 @@ from http_facade.console import form_values
 from http_facade.console.address_filters import ListPages
 from http_facade.console.call_outcomes import Mark
 from http_facade.console.object_names import key_ids_of
-from http_facade.console.page_interface import Done, Form, Visit
+from http_facade.console.page_interface import Done, Form, Visit, object_path
 from http_facade.console.pages.request_pages import call_path
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.printable_text import printable
@@ -125,7 +124,7 @@ async def redeliver(visit: Visit, form: Form) -> Done:
     failed = [each for each in task.callbacks if callback_id in {"", each.callback_id} and each.last_error]
     if failed and failed[-1].state != pb.TASK_CALLBACK_STATE_DELIVERED:
         raise UmgError(pb.ERROR_REASON_UNAVAILABLE, f"not delivered: {printable(failed[-1].last_error)}")
-    return Done(f"tasks/{quote(task_id, safe='')}", "callback_delivered")
+    return Done(object_path("tasks", task_id), "callback_delivered")
 
 
 def _row(task: pb.TaskRecord) -> TaskRow:
@@ -133,7 +132,7 @@ def _row(task: pb.TaskRecord) -> TaskRow:
     is_open = mark.word not in STATE_COLOURS
     return TaskRow(
         task_id=printable(task.task_id),
-        path=f"/console/tasks/{quote(task.task_id, safe='')}",
+        path=object_path("tasks", task.task_id),
         mark=mark,
         progress=f"{task.progress_percent} %" if is_open and task.HasField("progress_percent") else "",
         model=printable(task.model),
