@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from http_facade.console.address_filters import timestamp_of
-from http_facade.console.budget_meters import BudgetMeter
+from http_facade.console.budget_meters import DAY_PERIOD, MONTH_PERIOD, BudgetMeter, period_span
 from http_facade.console.call_charts import (
     BUCKET_NAMES,
     LEFT_FORM,
@@ -19,7 +19,6 @@ from http_facade.console.figure_texts import UNKNOWN_TEXT, amount_text
 from http_facade.console.page_interface import Visit
 from umg_grpc.v1 import pb
 
-DAY_PERIOD, MONTH_PERIOD = "day", "month"
 PERIOD_BUCKETS = {DAY_PERIOD: pb.USAGE_BUCKET_HOUR, MONTH_PERIOD: pb.USAGE_BUCKET_DAY}
 PERIOD_STEPS = {DAY_PERIOD: timedelta(hours=1), MONTH_PERIOD: timedelta(days=1)}
 
@@ -49,8 +48,7 @@ async def budget_chart(
 
 def period_starts(period: str, now: datetime) -> list[datetime]:
     """Return the beginnings of the hours of a day, or of the days of a month."""
-    begin = now.replace(hour=0, minute=0, second=0, microsecond=0, day=1 if period == MONTH_PERIOD else now.day)
-    end = begin + PERIOD_STEPS[MONTH_PERIOD] if period == DAY_PERIOD else (begin + timedelta(days=32)).replace(day=1)
+    begin, end = period_span(period, now)
     return [begin + number * PERIOD_STEPS[period] for number in range((end - begin) // PERIOD_STEPS[period])]
 
 

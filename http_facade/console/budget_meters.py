@@ -10,7 +10,7 @@ from umg_grpc.wire.protobuf_json import enum_names
 PERIOD_NAMES = enum_names(pb.BudgetPeriod.DESCRIPTOR)
 WARN_PERCENT = 80
 SECONDS_PER_DAY = 86_400
-RENEWED_PERIODS = frozenset({pb.BUDGET_PERIOD_DAY, pb.BUDGET_PERIOD_MONTH})
+DAY_PERIOD, MONTH_PERIOD = (PERIOD_NAMES[each] for each in (pb.BUDGET_PERIOD_DAY, pb.BUDGET_PERIOD_MONTH))
 
 
 @dataclass(frozen=True)
@@ -84,25 +84,22 @@ def binding_level(own: Sequence[BudgetMeter], above: Sequence[BudgetLevel]) -> t
     return (name, rest) if name and (own_rest is None or rest < own_rest) else None
 
 
-def _meter(budget: pb.Budget, spent: int, reserved: int, now: datetime) -> BudgetMeter:
-    period, begin = PERIOD_NAMES.get(budget.period, ""), _period_begin(budget, now)
-    seconds = max(int((now - begin).total_seconds()), 1)
-    daily = spent * SECONDS_PER_DAY // seconds if budget.period == pb.BUDGET_PERIOD_MONTH else 0
-    end = _end(budget, spent, now, seconds)
-    return BudgetMeter(period, budget.soft, budget.micro_credits, spent, reserved, end, daily)
-
-
-def _period_begin(budget: pb.Budget, now: datetime) -> datetime:
+def period_span(period: str, now: datetime) -> tuple[datetime, datetime]:
+    """Return the begin and the end of the present month, or of the present day for any other period."""
     begin = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    return begin.replace(day=1) if budget.period == pb.BUDGET_PERIOD_MONTH else begin
+    if period != MONTH_PERIOD:
+        return begin, begin + timedelta(days=1)
+    begin = begin.replace(day=1)
+    return begin, (begin + timedelta(days=32)).replace(day=1)
 
 
-def _end(budget: pb.Budget, spent: int, now: datetime, seconds: int) -> datetime | None:
-    """Return when a budget is used up at the mean rate of its present period, which began `seconds` ago."""
-    if budget.period not in RENEWED_PERIODS or spent <= 0 or spent >= budget.micro_credits:
-        return None
-    following = _period_begin(budget, now) + timedelta(days=1)
-    if budget.period == pb.BUDGET_PERIOD_MONTH:
-        following = (following + timedelta(days=31)).replace(day=1)
-    end = now + timedelta(seconds=(budget.micro_credits - spent) * seconds / spent)
-    return end if end < following else None
+def _meter(budget: pb.Budget, spent: int, reserved: int, now: datetime) -> BudgetMeter:
+    period = PERIOD_NAMES.get(budget.period, "")
+    begin, following = period_span(period, now)
+    seconds = max(int((now - begin).total_seconds()), 1)
+    daily = spent * SECONDS_PER_DAY // seconds if period == MONTH_PERIOD else 0
+    end = None
+    if period in (DAY_PERIOD, MONTH_PERIOD) and 0 < spent < budget.micro_credits:
+        end = now + timedelta(seconds=(budget.micro_credits - spent) * seconds / spent)
+    ends = end if end is not None and end < following else None
+    return BudgetMeter(period, budget.soft, budget.micro_credits, spent, reserved, ends, daily)
