@@ -18,9 +18,10 @@ from http_facade.exchange.http_exchange import EXCHANGE_KEY, REQUEST_ID_FIELD, H
 from http_facade.exchange.request_bodies import declared_bytes
 from http_facade.exchange.response_head import SentResponse, begin_response
 from http_facade.exchange.server_settings import Settings
+from http_facade.exchange.unknown_paths import error_format
 from http_facade.handlers.route_handlers import MakeHandler, handler
 from http_facade.path_router import PathRouter
-from http_facade.routes import Route, error_format
+from http_facade.routes import Route
 from http_facade.server.client_connections import ServerConnection
 from umg_grpc.base.errors import UmgError, overloaded
 from umg_grpc.base.refused_request import RefusedRequest

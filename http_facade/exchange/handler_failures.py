@@ -7,8 +7,7 @@ import structlog
 from aiohttp import hdrs, web
 
 from http_facade.exchange.http_exchange import HttpExchange
-from http_facade.path_spellings import canonical_path
-from http_facade.routes import (
+from http_facade.exchange.unknown_paths import (
     Unserved,
     is_served_root,
     similar_path,
@@ -17,6 +16,7 @@ from http_facade.routes import (
     unserved,
     without_slash,
 )
+from http_facade.path_spellings import canonical_path
 from umg_grpc.base.errors import UmgError, internal
 from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.operations.wire_formats_by_name import face_of

@@ -17,7 +17,8 @@ from http_facade.exchange.error_responses import error_response
 from http_facade.exchange.http_exchange import HttpExchange, KnownHeaders
 from http_facade.exchange.overload_rejections import Refusals, encode_http, parse_model_call
 from http_facade.exchange.server_settings import Settings
-from http_facade.routes import DEFAULT_FORMAT, error_format
+from http_facade.exchange.unknown_paths import error_format
+from http_facade.routes import DEFAULT_FORMAT
 from http_facade.server.request_framing import RequestFraming, split_request
 from umg_grpc.base.errors import UmgError, shutting_down
 from umg_grpc.base.refused_request import RefusedRequest

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
+from http_facade.exchange.unknown_paths import UNSERVED_ROUTES
 from http_facade.openapi.operation_texts import operation_of
-from http_facade.routes import ROUTE_TABLE, UNSERVED_ROUTES, Route
+from http_facade.routes import ROUTE_TABLE, Route
 from scripts.reference.markdown import code, table
 
 

@@ -105,6 +105,7 @@ OPERATION_WORDS = (
         ),
         exceptions={
             "http_facade/routes.py": PATHS,
+            "http_facade/exchange/unknown_paths.py": PATHS,
             "umg_grpc/cli/key_commands.py": HELP,
             "umg_grpc/cli/provider_texts.py": KIND_HEADING,
             "umg_grpc/config/built_in_config.py": MODEL_IDS,

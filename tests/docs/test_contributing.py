@@ -31,7 +31,7 @@ TABLES = {
     "BODY_TYPES": ("umg_grpc/wire/openapi_schemas/body_types.py",),
     "VIDEO_PROTOCOLS": ("umg_grpc/wire/video/__init__.py",),
     "VIDEO_ROUTES": ("http_facade/routes.py",),
-    "UNSERVED_ROUTES": ("http_facade/routes.py",),
+    "UNSERVED_ROUTES": ("http_facade/exchange/unknown_paths.py",),
     "METHOD_SERVICES": ("http_facade/routes.py",),
     "SIGNED_SERVICES": ("http_facade/routes.py",),
     "REFUSALS": ("tests/unit/wire/test_failures.py",),

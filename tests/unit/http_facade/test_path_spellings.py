@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import pytest
 from yarl import URL
 
+from http_facade.exchange.unknown_paths import similar_path
 from http_facade.path_spellings import API_VERSIONS, BASE_SEGMENTS, canonical_path
-from http_facade.routes import ROUTE_TABLE, similar_path
+from http_facade.routes import ROUTE_TABLE
 from tests.unit.http_facade.conftest import KEY, Face
 
 TEXT: dict[str, object] = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 9}

@@ -14,6 +14,7 @@ FIELD = "the canonical field `messages`, for example in `RequestNotes.edited`"
 KEYWORD = "the keyword of OpenAPI"
 CONVERTED = "the protocol of a converted channel"
 OTHERS = {
+    ("http_facade/exchange/unknown_paths.py", "native"): "the name of an API in error messages",
     ("http_facade/openapi/openapi_document.py", "responses"): KEYWORD,
     ("http_facade/openapi/rpc_operations.py", "responses"): KEYWORD,
     ("umg_grpc/config/importers/litellm/channel_connections.py", "messages"): CONVERTED,
