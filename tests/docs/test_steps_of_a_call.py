@@ -14,7 +14,7 @@ SIMULATED = "channels:\n  - {name: simulated, protocols: [sandbox], models: [m]}
 
 async def test_the_table_has_the_steps_of_each_operation(tmp_path: Path) -> None:
     async with running(SIMULATED, tmp_path) as gateway:
-        service = gateway.service
+        service = gateway.service._operations
         text, images, video = service._generation._pipeline, service._images._pipeline, service._videos
         [unary, *others] = [servicer._pipeline for servicer in service._unary]
         taken = [text.steps, images.steps, unary.steps, video.creation.steps]

@@ -7,9 +7,10 @@ from typing import Final
 from sqlalchemy import select
 
 from umg_grpc.access.account_levels import PROJECT_KIND, unknown_account
-from umg_grpc.access.api_keys import Key, unknown_key
+from umg_grpc.access.api_keys import Key
 from umg_grpc.access.caller_identity import Caller
 from umg_grpc.access.key_permissions import ADMIN_SCOPE
+from umg_grpc.access.key_references import unknown_key
 from umg_grpc.access.principals import WHOLE_GATEWAY, Membership, Principal, Role
 from umg_grpc.access.role_permissions import (
     HOLDER_PERMISSIONS,

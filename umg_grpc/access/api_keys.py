@@ -15,7 +15,16 @@ from umg_grpc.access.account_level_queries import find_project, levels_of
 from umg_grpc.access.account_levels import Levels, closed_level, has_limit
 from umg_grpc.access.audit_log import ChangedObject, record_change
 from umg_grpc.access.budget_settings import Budget, budgets_of
-from umg_grpc.access.key_settings import BOOTSTRAP_KEY, KeyFields, NamedKeyFields, check_fields, set_columns
+from umg_grpc.access.key_references import check_name_is_no_prefix, find_key, find_live_key
+from umg_grpc.access.key_settings import (
+    BOOTSTRAP_KEY,
+    KEY_PREFIX,
+    SHOWN_CHARACTERS,
+    KeyFields,
+    NamedKeyFields,
+    check_fields,
+    set_columns,
+)
 from umg_grpc.access.users import disabled_users
 from umg_grpc.base.errors import UmgError
 from umg_grpc.store import Store
@@ -26,9 +35,7 @@ from umg_grpc.store.session_table import end_sessions_of_key
 from umg_grpc.store.table_definitions import ApiKey, ApiKeyChange, UtcTime
 from umg_grpc.v1 import pb
 
-KEY_PREFIX = "sk-umg-"
 SECRET_BYTES = 32  # 43 characters
-SHOWN_CHARACTERS = len(KEY_PREFIX) + 4
 SHOWN_SHARE = 4
 """Smallest quotient of the characters of a secret and those of its prefix."""
 DEFAULT_OVERLAP = timedelta(days=1)
@@ -143,7 +150,7 @@ class ApiKeys:
     @repeated_idempotent
     async def _insert(self, row: ApiKey, project: str) -> Levels:
         async with self._store.write() as session:
-            await _check_name_is_no_prefix(session, row)
+            await check_name_is_no_prefix(session, row)
             levels = await _assign_project(session, row, project)
             await session.merge(row)  # it is there already if an earlier run was committed without a response
             await record_change(session, utc_of(self._clock), changed_key(row), None, audited_settings(row))
@@ -158,7 +165,7 @@ class ApiKeys:
         check_fields(fields, utc_of(self._clock))
         try:
             async with self._store.write() as session:
-                row = await _find_live(session, reference)
+                row = await find_live_key(session, reference)
                 if row.name == BOOTSTRAP_KEY and "name" in fields:
                     message = f"`{BOOTSTRAP_KEY}` is the gateway's own first key, which keeps its name"
                     raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="name")
@@ -166,7 +173,7 @@ class ApiKeys:
                 levels = await _assign_project(session, row, fields.get("project_id"))
                 set_columns(row, fields, "project_id")
                 if "name" in fields:
-                    await _check_name_is_no_prefix(session, row)
+                    await check_name_is_no_prefix(session, row)
                 await record_change(session, utc_of(self._clock), changed_key(row), before, audited_settings(row))
         except IntegrityError:
             raise _name_exists(fields.get("name", "")) from None
@@ -186,7 +193,7 @@ class ApiKeys:
             raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="overlap")
         secret = new_secret()
         async with self._store.write() as session:
-            row = await _find_live(session, reference)
+            row = await find_live_key(session, reference)
             if row.name == BOOTSTRAP_KEY:
                 flag = "umg serve --replace-bootstrap-key"
                 message = f"the first key has its secret from its file or UMG_API_KEY; `{flag}` takes another"
@@ -242,7 +249,7 @@ class ApiKeys:
         several keys match.
         """
         async with self._store.read() as session:
-            return (await _keys_of(session, [await _find(session, reference, scope)]))[0]
+            return (await _keys_of(session, [await find_key(session, reference, scope)]))[0]
 
     @repeated_idempotent
     async def revoke(self, reference: str) -> Key:
@@ -250,7 +257,7 @@ class ApiKeys:
         UmgError: OBJECT_NOT_FOUND, INVALID_FIELD if several keys match.
         """
         async with self._store.write() as session:
-            row = await _find(session, reference)
+            row = await find_key(session, reference)
             before = audited_settings(row)
             if row.revoke_time is None:
                 row.revoke_time = utc_of(self._clock)
@@ -397,51 +404,6 @@ def changed_key(row: ApiKey) -> ChangedObject:
 def _name_exists(name: str) -> UmgError:
     message = f"a key named `{name}` exists; choose another name, or revoke that key first"
     return UmgError(pb.ERROR_REASON_ALREADY_EXISTS, message)
-
-
-async def _find_live(session: AsyncSession, reference: str) -> ApiKey:
-    row = await _find(session, reference)
-    if row.revoke_time is not None:
-        message = f"the key `{row.name}` was revoked, which is permanent; create another one"
-        raise UmgError(pb.ERROR_REASON_WRONG_STATE, message, state="revoked")
-    return row
-
-
-async def _check_name_is_no_prefix(session: AsyncSession, row: ApiKey) -> None:
-    prefix = row.name.rstrip("….")
-    others = or_(ApiKey.prefix == prefix, ApiKey.previous_prefix == prefix, ApiKey.key_id == row.name)
-    if prefix and await session.scalar(select(ApiKey.key_id).where(others, ApiKey.key_id != row.key_id).limit(1)):
-        message = "the name is the prefix or the id of another key; choose another"
-        raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="name")
-
-
-async def _find(session: AsyncSession, reference: str, scope: KeyScope | None = None) -> ApiKey:
-    prefix = reference.rstrip("….")  # as `umg keys list` shows it
-    by_prefix_too = (ApiKey.prefix == prefix) & (ApiKey.prefix != "")
-    named = or_(ApiKey.key_id == reference, ApiKey.name == reference, by_prefix_too)
-    query = select(ApiKey).where(named, *KeySelection(scope=scope).conditions())
-    rows = list(await session.scalars(query.order_by(ApiKey.create_time.desc())))
-    live = [row for row in rows if row.revoke_time is None]
-    by_id = [row for row in rows if row.key_id == reference]
-    by_name = [row for row in live if row.name == reference]
-    # Of several revoked keys with one name the newest matches, so that `revoke NAME` twice finds the same key.
-    revoked_name = [row for row in rows if row.name == reference][:1]
-    by_prefix = [row for row in live if row.prefix == prefix]
-    # a name and a prefix of two keys: neither is guessed
-    meant = list({row.key_id: row for row in (*by_name, *by_prefix)}.values())
-    for found in (by_id, meant, revoked_name, rows):
-        if len(found) > 1:
-            ids = ", ".join(row.key_id for row in found)
-            raise UmgError(pb.ERROR_REASON_INVALID_FIELD, f"several keys are meant, say which: {ids}", field="key")
-        if found:
-            return found[0]
-    raise unknown_key(reference)
-
-
-def unknown_key(reference: str) -> UmgError:
-    """Return the error for an unknown key, and for one that the caller may not see."""
-    message = "there is no such key; `umg keys list` shows ids, names and prefixes"
-    return UmgError(pb.ERROR_REASON_OBJECT_NOT_FOUND, message, id=reference[:SHOWN_CHARACTERS])
 
 
 KEY_COLUMNS: Final = tuple(ApiKey.__table__.columns)  # of which many rows are read faster than objects

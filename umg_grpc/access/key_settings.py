@@ -17,7 +17,11 @@ BOOTSTRAP_KEY = "bootstrap"
 ISSUED_CALLER_PREFIX = "jwt_"
 """Beginning of the ids of callers whose credentials are tokens of an issuer."""
 
-SECRET_OR_ID = re.compile(r"sk-umg-|(?:key|jwt)_[0-9a-f]+\Z")
+KEY_PREFIX = "sk-umg-"
+"""Beginning of the secrets of keys."""
+SHOWN_CHARACTERS = len(KEY_PREFIX) + 4
+"""Characters of a secret that are shown at most."""
+SECRET_OR_ID = re.compile(rf"{KEY_PREFIX}|(?:key|jwt)_[0-9a-f]+\Z")
 """Beginning of names that could be meant as another key's secret, prefix or id."""
 MAX_NAME_CHARACTERS = 100
 MAX_OWNER_CHARACTERS = 200

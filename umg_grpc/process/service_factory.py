@@ -18,7 +18,7 @@ from umg_grpc.base.refused_request import RefusedRequest
 from umg_grpc.config import Config
 from umg_grpc.config.config_comparison import Changes, changes
 from umg_grpc.config.config_hash import config_hash
-from umg_grpc.operations import ADMINISTRATIVE_SERVICES, OPERATION_ROWS, UNARY_OPERATIONS
+from umg_grpc.operations import ADMINISTRATIVE_SERVICES, OPERATION_ROWS
 from umg_grpc.process.administration_factory import AdministrativeServicers
 from umg_grpc.process.alert_factory import alert_parts
 from umg_grpc.process.channel_factory import ChannelFactory, LocalSource
@@ -34,6 +34,7 @@ from umg_grpc.process.component_factory import (
 )
 from umg_grpc.process.config_state import ConfigState
 from umg_grpc.process.guard_factory import GuardFactory
+from umg_grpc.process.operation_factory import OperationServicers, video_tasks
 from umg_grpc.process.service_gauges import watch_channels, watch_stores
 from umg_grpc.routing import Router
 from umg_grpc.service.caching.provider_stored_prompts import StoredPrompts
@@ -46,18 +47,10 @@ from umg_grpc.service.channels.set_price_table import SetPriceTable
 from umg_grpc.service.metric_gauges import CONFIG_INFO
 from umg_grpc.service.model_discovery import ModelDiscovery
 from umg_grpc.service.operations.generate.conversation_stores import ConversationStores
-from umg_grpc.service.operations.generate.text_pipeline import GenerationPipeline
-from umg_grpc.service.operations.generate.token_counting import TokenCounting
-from umg_grpc.service.operations.image.image_delivery import ImageDelivery
-from umg_grpc.service.operations.image.image_pipeline import ImagePipeline
-from umg_grpc.service.operations.unary import unary_pipeline
-from umg_grpc.service.operations.video.video_pipeline import CreatePipeline, RemixPipeline
-from umg_grpc.service.operations.video.video_submission import Submissions
 from umg_grpc.service.pipeline.attempt_observers import attempt_observers
 from umg_grpc.service.pipeline.base_pipeline import PipelineContext
 from umg_grpc.service.pipeline.call_interceptor import CallInterceptor
 from umg_grpc.service.pipeline.call_log import CallLog
-from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.pipeline.early_response_headers import SlowStarts
 from umg_grpc.service.pipeline.refused_call_records import record_http_refusal
 from umg_grpc.service.resilience.channel_protection import Resilience
@@ -67,28 +60,15 @@ from umg_grpc.service.resilience.load_shedding import LoadShedder
 from umg_grpc.service.service_metrics import Metrics
 from umg_grpc.service.servicers.channel_health_report import ChannelReport, override_message
 from umg_grpc.service.servicers.files import FileServicer
-from umg_grpc.service.servicers.generation import GenerationServicer
-from umg_grpc.service.servicers.images import ImageServicer
 from umg_grpc.service.servicers.models import ModelServicer
-from umg_grpc.service.servicers.unary import UnaryServicer
-from umg_grpc.service.servicers.videos import VideoServicer
 from umg_grpc.service.sign_on.people_sign_on import PeopleSignOn
 from umg_grpc.service.stored_model_lists import list_states
 from umg_grpc.service.telemetry.telemetry_interface import Telemetry
 from umg_grpc.service.unpriced_models import UnpricedModels
-from umg_grpc.service.video_tasks.caller_task_changes import TaskChanges
-from umg_grpc.service.video_tasks.provider_notifications import ProviderNotifications
-from umg_grpc.service.video_tasks.result_download import TaskContent
-from umg_grpc.service.video_tasks.shared_task_objects import TaskContext
-from umg_grpc.service.video_tasks.task_background_worker import Tasks
-from umg_grpc.service.video_tasks.task_lookup import TaskLookup
-from umg_grpc.service.video_tasks.task_metrics import TaskMetrics
 from umg_grpc.store import Store, open_store
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.local.wordllama import WordLlamaEngine
 from umg_grpc.v1 import pb, rpc
-from umg_grpc.wire.images import IMAGE_FORMATS
-from umg_grpc.wire.video import ENTRY_FORMATS
 
 SERVICE_NAMES = sorted(
     {
@@ -159,13 +139,10 @@ class Service:
         )
         self.stored_prompts = StoredPrompts(process.usage, self.metrics.count_storage, store.clock.now)
         self.prompt_table = StoredPromptTable(store, self.stored_prompts)
-        text = GenerationPipeline(context, memory, self.stored_prompts)
-        self._generation = GenerationServicer(text, TokenCounting(text, channels), memory)
-        self._unary = [
-            UnaryServicer(row, unary_pipeline(row, context, config.limits)) for row in UNARY_OPERATIONS.values()
-        ]
-        delivery = ImageDelivery(channels, process.fetcher, process.blobs, process.links, process.response_budget)
-        self._images = ImageServicer(ImagePipeline(context, IMAGE_FORMATS, delivery))
+        self.tasks = video_tasks(config, store, channels, process)
+        self._operations = OperationServicers(
+            *(config, context, process, memory, self.stored_prompts, self.tasks),
+        )
         self._models = ModelServicer(channels, process.failures.read_unknown_models)
 
         report = ChannelReport(
@@ -182,7 +159,6 @@ class Service:
             is_disabled=self.overrides.is_disabled,
         )
         self._files = FileServicer(process.links, process.blobs)
-        self.tasks = _tasks(config, store, channels, process)
         self._administration = AdministrativeServicers(
             *(
                 store,
@@ -195,8 +171,6 @@ class Service:
             ),
             refuses_limits=process.counts_alone,
         )
-        self._submissions = Submissions(context, self.tasks.context, self.tasks.accepted)
-        self._videos = _videos(context, self.tasks, self._submissions, process)
         self._dependencies = process.dependencies
         self._usage = process.usage
         self.metrics.watch(CONFIG_INFO, lambda: {(self._config_hash,): 1})
@@ -205,14 +179,10 @@ class Service:
 
     def register(self, server: grpc.aio.Server) -> None:
         """Add all gRPC services to a `grpc.aio` server."""
-        rpc.add_GenerationServiceServicer_to_server(self._generation, server)
-        for servicer in self._unary:
-            servicer.register(server)
-        rpc.add_ImageServiceServicer_to_server(self._images, server)
+        self._operations.register(server)
         rpc.add_ModelServiceServicer_to_server(self._models, server)
         self._administration.register(server)
         rpc.add_FileServiceServicer_to_server(self._files, server)
-        rpc.add_VideoServiceServicer_to_server(self._videos, server)
 
     def channel(self) -> InProcessChannel:
         """Return a channel for calls of these services in the same process."""
@@ -288,7 +258,7 @@ class Service:
         """Finish the submissions of video tasks in flight, then stop the background tasks of the services."""
         await self._discovery.aclose()
         await self.alerts.aclose()
-        await self._submissions.aclose()
+        await self._operations.aclose()
         await self.tasks.aclose()
 
     def _router_of(self, config: Config) -> Router:
@@ -342,27 +312,6 @@ class Service:
         except UmgError:
             return "the local model is starting"
         return ""
-
-
-def _tasks(config: Config, store: Store, channels: Channels, process: ProcessContext) -> Tasks:
-    context = TaskContext(
-        *(store, process.task_process, process.links, process.signatures, TaskMetrics(process.metrics), ENTRY_FORMATS),
-        has_usage=process.usage is not None,
-    )
-    return Tasks(channels, context, process.task_locks, process.fetcher, process.blobs, config.tasks)
-
-
-def _videos(context: PipelineContext, tasks: Tasks, submissions: Submissions, process: ProcessContext) -> VideoServicer:
-    rows, channels, fetcher, blobs = tasks.context, context.channels, process.fetcher, process.blobs
-    lookup = TaskLookup(rows)
-    return VideoServicer(
-        CreatePipeline(context, rows, submissions, lookup, fetcher),
-        RemixPipeline(context, rows, submissions, lookup),
-        lookup,
-        TaskChanges(channels, tasks, lookup, blobs),
-        ProviderNotifications(rows),
-        TaskContent(channels, fetcher, blobs, rows.now, rows.metrics.read),
-    )
 
 
 @asynccontextmanager

@@ -95,7 +95,7 @@ async def test_a_response_without_usage_is_charged_for_the_output_that_its_guard
     app = web.Application()
     app.router.add_post("/{path:.*}", respond)
     async with serving(app) as url, running("channels:\n" + channel_of("main", "chat", url, "m"), tmp_path) as gateway:
-        servicer = gateway.service._generation
+        servicer = gateway.service._operations._generation
         servicer._pipeline = guarded(servicer)
         prompt = pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text="hello"))])
         stub = rpc.GenerationServiceStub(gateway.service.channel())

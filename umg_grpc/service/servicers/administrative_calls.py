@@ -8,8 +8,8 @@ from urllib.parse import unquote
 from google.protobuf.message import Message
 
 from umg_grpc.access.access_control import AccessControl, Authority
-from umg_grpc.access.api_keys import KEY_PREFIX, SHOWN_CHARACTERS
 from umg_grpc.access.audit_log import CURRENT_ACT, KEY_ACTOR, OPERATOR_ACTOR, USER_ACTOR, Act, AuditLog
+from umg_grpc.access.key_settings import KEY_PREFIX, SHOWN_CHARACTERS
 from umg_grpc.access.role_permissions import CHANGING_PERMISSIONS, permission_of
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.refused_request import PEER_HEADER
