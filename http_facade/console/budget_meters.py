@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.protobuf_json import enum_names
+from umg_grpc.wire.administration_api_json import PERIOD_NAMES
 
-PERIOD_NAMES = enum_names(pb.BudgetPeriod.DESCRIPTOR)
 WARN_PERCENT = 80
 SECONDS_PER_DAY = 86_400
 DAY_PERIOD, MONTH_PERIOD = (PERIOD_NAMES[each] for each in (pb.BUDGET_PERIOD_DAY, pb.BUDGET_PERIOD_MONTH))

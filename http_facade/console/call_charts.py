@@ -7,10 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from google.protobuf.duration_pb2 import Duration
-
-from http_facade.console.call_outcomes import tokens
-from http_facade.console.figure_texts import UNKNOWN_TEXT, amount_text, count_text, milliseconds_text, share_text
+from http_facade.console.call_outcomes import duration_text, tokens
+from http_facade.console.figure_texts import UNKNOWN_TEXT, amount_text, count_text, share_text
 from umg_grpc.base.printable_text import printable
 from umg_grpc.v1 import pb
 from umg_grpc.wire.protobuf_json import enum_names
@@ -170,11 +168,7 @@ def _durations(word: str, percentiles: Sequence[pb.DurationPercentiles]) -> Char
     if not any(each.call_count for each in percentiles):
         return None
     columns = (
-        ChartColumn("p50", [_milliseconds(each.p50, each.call_count) for each in percentiles]),
-        ChartColumn("p95", [_milliseconds(each.p95, each.call_count) for each in percentiles]),
+        ChartColumn("p50", [duration_text(each.p50, is_known=each.call_count > 0) for each in percentiles]),
+        ChartColumn("p95", [duration_text(each.p95, is_known=each.call_count > 0) for each in percentiles]),
     )
     return Chart(LOG_FORM, word, columns)
-
-
-def _milliseconds(duration: Duration, calls: int) -> str:
-    return milliseconds_text(duration) if calls else UNKNOWN_TEXT

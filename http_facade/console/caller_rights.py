@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 from google.protobuf.message import Message
 
 from umg_grpc.v1 import pb
+from umg_grpc.wire.protobuf_json import enum_names
 
+PERMISSION_NAMES = enum_names(pb.Permission.DESCRIPTOR)
 ResponseT = TypeVar("ResponseT", bound=Message)
 if TYPE_CHECKING:
     Permission: TypeAlias = pb.Permission.ValueType
@@ -31,13 +33,18 @@ class CallerRights:
         """Whether the person is the holder of a key without a role, and sees the key alone."""
         return not self.caller.memberships
 
+    @property
+    def sees_channels(self) -> bool:
+        """Whether the person may see the channels, which belong to the whole gateway."""
+        return self.extent(pb.PERMISSION_CHANNELS_READ) == pb.PERMISSION_EXTENT_ALL
+
     def may(self, permission: "Permission", account_id: str | None = None) -> bool:
         """Return whether a permission holds for more than the calling key: anywhere for None, else in an account."""
         return self.extent(permission, account_id) > pb.PERMISSION_EXTENT_CALLING_KEY
 
     def extent(self, permission: "Permission", account_id: str | None = None) -> "pb.PermissionExtent.ValueType":
         """Return the greatest extent of a permission: anywhere for None, else in an account or the whole gateway."""
-        name = pb.Permission.Name(permission).removeprefix("PERMISSION_").lower()
+        name = PERMISSION_NAMES[permission]
         extents = [
             each.extent
             for each in self.caller.permissions

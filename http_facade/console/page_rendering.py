@@ -21,7 +21,6 @@ TEMPLATE_FILTERS = {
     "count": figure_texts.count_text,
     "amount": figure_texts.amount_text,
     "exact_amount": figure_texts.exact_amount,
-    "milliseconds": figure_texts.milliseconds_text,
     "exact_time": figure_texts.exact_time,
     "ago": figure_texts.relative_time,
 }

@@ -17,6 +17,7 @@ from http_facade.console.page_interface import Visit
 from http_facade.console.page_rendering import word
 from umg_grpc.base.printable_text import printable
 from umg_grpc.v1 import pb
+from umg_grpc.wire.call_selection import CallSelection
 
 SECONDS_PER_MINUTE = 60
 
@@ -57,20 +58,13 @@ class FailureRow:
     change: str
 
 
-async def call_summary(
-    visit: Visit,
-    group_by: "pb.UsageDimension.ValueType" = pb.USAGE_DIMENSION_MODEL,
-    tag_name: str = "",
-    *,
-    key_ids: Sequence[str] = (),
-    channels: Sequence[str] = (),
-) -> pb.GetCallSummaryResponse:
-    """Return the summary of the selected calls, and of the span before. Raise UmgError.
+async def selected_calls(visit: Visit, *, key_ids: Sequence[str] = (), channels: Sequence[str] = ()) -> CallSelection:
+    """Return the fields of requests that select the calls of the address. Raise UmgError.
 
     `key_ids` and `channels`: of the page of a key or a channel, in place of those of the address.
     """
     filters = visit.filters
-    request = pb.GetCallSummaryRequest(
+    return CallSelection(
         start_time=filters.start_time(),
         end_time=filters.end_time(),
         key_ids=key_ids or await key_ids_of(visit.calls, filters.values("key")),
@@ -79,9 +73,19 @@ async def call_summary(
         agents=filters.values("agent"),
         project_ids=filters.values("project"),
         tags=filters.tags(),
-        group_by=group_by,
-        tag_name=tag_name,
     )
+
+
+async def call_summary(
+    visit: Visit,
+    group_by: "pb.UsageDimension.ValueType" = pb.USAGE_DIMENSION_MODEL,
+    *,
+    key_ids: Sequence[str] = (),
+    channels: Sequence[str] = (),
+) -> pb.GetCallSummaryResponse:
+    """Return the summary of the selected calls, and of the span before. Raise UmgError."""
+    selection = await selected_calls(visit, key_ids=key_ids, channels=channels)
+    request = pb.GetCallSummaryRequest(**selection, group_by=group_by)
     return await visit.calls.call(request, pb.GetCallSummaryResponse)
 
 

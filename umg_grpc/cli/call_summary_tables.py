@@ -14,7 +14,6 @@ from umg_grpc.cli.request_record_tables import REASON_NAMES
 from umg_grpc.cli.text_tables import Column, Form, print_line, print_objects, print_table
 from umg_grpc.cli.time_texts import time_text
 from umg_grpc.cli.usage_command_actions import Calls
-from umg_grpc.service.servicers.timestamps import timestamp
 from umg_grpc.v1 import pb
 from umg_grpc.wire.protobuf_json import enum_names, to_json
 
@@ -64,14 +63,7 @@ async def call_summary(target: AdminTarget, calls: Calls, groups: Groups, form: 
     """Print the summary of the selected calls."""
     async with opened(target) as admin:
         request = pb.GetCallSummaryRequest(
-            start_time=timestamp(calls.since),
-            end_time=timestamp(calls.until),
-            key_ids=await calls.key_ids(admin),
-            models=calls.models,
-            channels=calls.channels,
-            agents=calls.agents,
-            project_ids=calls.projects,
-            tags=calls.tags,
+            **await calls.selection(admin),
             group_by=pb.UsageDimension.ValueType(DIMENSION_VALUES[groups.name]),
             tag_name=groups.tag,
         )

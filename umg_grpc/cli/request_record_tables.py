@@ -18,7 +18,6 @@ from umg_grpc.cli.text_tables import Column, Fit, Form, print_fields, print_obje
 from umg_grpc.cli.time_texts import time_text
 from umg_grpc.cli.usage_command_actions import OPERATION_NAMES, Calls, counts_of
 from umg_grpc.knowledge.price_texts import price_text
-from umg_grpc.service.servicers.timestamps import timestamp
 from umg_grpc.v1 import pb
 from umg_grpc.wire.protobuf_json import enum_names, to_json
 
@@ -72,14 +71,7 @@ async def list_requests(target: AdminTarget, calls: Calls, limit: int, form: For
     """Print the newest records of the selected calls, at most `limit`. `failed`: only failed calls."""
     async with opened(target) as admin:
         request = pb.ListRequestRecordsRequest(
-            start_time=timestamp(calls.since),
-            end_time=timestamp(calls.until),
-            key_ids=await calls.key_ids(admin),
-            models=calls.models,
-            channels=calls.channels,
-            agents=calls.agents,
-            project_ids=calls.projects,
-            tags=calls.tags,
+            **await calls.selection(admin),
             end_users=calls.end_users,
             reasons=calls.reasons,
             operations=calls.operations,

@@ -16,6 +16,7 @@ from umg_grpc.cli.text_tables import Column, Form, bars, print_objects, print_ta
 from umg_grpc.knowledge.price_calculation import REQUEST_UNIT
 from umg_grpc.service.servicers.timestamps import timestamp
 from umg_grpc.v1 import pb
+from umg_grpc.wire.call_selection import CallSelection
 from umg_grpc.wire.protobuf_json import enum_names
 
 PAGE_SIZE = 10_000
@@ -79,6 +80,19 @@ class Calls:
         found = [await admin.call(pb.GetKeyRequest(key_id=each), pb.GetKeyResponse) for each in self.keys]
         return [each.key.key_id for each in found]
 
+    async def selection(self, admin: AdminClient) -> CallSelection:
+        """Return the fields of requests that select the calls. Raise UmgError or CommandError for an unknown key."""
+        return CallSelection(
+            start_time=timestamp(self.since),
+            end_time=timestamp(self.until),
+            key_ids=await self.key_ids(admin),
+            models=self.models,
+            channels=self.channels,
+            agents=self.agents,
+            project_ids=self.projects,
+            tags=self.tags,
+        )
+
 
 @dataclass(frozen=True)
 class UsageTotal:
@@ -102,14 +116,7 @@ async def usage(target: AdminTarget, by: Sequence[str], calls: Calls, form: Form
     """
     async with opened(target) as admin:
         request = pb.ListUsageRequest(
-            start_time=timestamp(calls.since),
-            end_time=timestamp(calls.until),
-            key_ids=await calls.key_ids(admin),
-            models=calls.models,
-            channels=calls.channels,
-            agents=calls.agents,
-            project_ids=calls.projects,
-            tags=calls.tags,
+            **await calls.selection(admin),
             group_by=[pb.UsageDimension.ValueType(_DIMENSION_VALUES[name]) for name in by if name not in TIME_BUCKETS],
             page_size=PAGE_SIZE,
         )

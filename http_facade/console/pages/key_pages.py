@@ -25,13 +25,11 @@ from umg_grpc.wire import administration_api_json as bodies
 from umg_grpc.wire.protobuf_json import enum_names
 
 PAGE_SIZE, FAILED_ROWS = 50, 5
-SECONDS_PER_DAY = 86_400
-EXPIRY_WARNING_SECONDS = 7 * SECONDS_PER_DAY
+EXPIRY_WARNING = timedelta(days=7)
 OVERLAP_WORDS = {"0": "now", "3600": "1 h", "86400": "24 h", "604800": "7 d"}
 """Seconds for which the former secret stays valid -> words."""
 BUDGET_PERIODS = ("month", "day", "none")
-OPERATION_NAMES = enum_names(pb.KeyOperation.DESCRIPTOR)
-KIND_NAMES = enum_names(pb.AccountKind.DESCRIPTOR)
+ACCOUNT_KIND_NAMES = enum_names(pb.AccountKind.DESCRIPTOR)
 
 
 @dataclass(frozen=True)
@@ -141,7 +139,7 @@ async def load_key(visit: Visit) -> KeyView:
         row=row,
         seen=form_values.version(settings),
         models=", ".join(settings.model_patterns),
-        operations=", ".join(OPERATION_NAMES[each] for each in settings.operations),
+        operations=", ".join(bodies.OPERATION_NAMES[each] for each in settings.operations),
         channels=", ".join(settings.channels),
         tags=dict(sorted(settings.tags.items())),
         budget_chart=await budget_chart(visit, row.meters, key_ids=[key.key_id]),
@@ -241,13 +239,15 @@ async def _find(visit: Visit) -> pb.Key:
 
 
 def _level(level: pb.KeyLevel, now: datetime) -> BudgetLevel:
-    name = printable(level.name) or word(f"account_kinds.{KIND_NAMES[level.kind]}")
+    name = printable(level.name) or word(f"account_kinds.{ACCOUNT_KIND_NAMES[level.kind]}")
     path = object_path("projects", level.account_id) if level.account_id else ""
     return BudgetLevel(name, path, balance_meters(level.balances, now))
 
 
 async def failed_calls(visit: Visit, key: pb.Key) -> list[CallRow]:
     """Return the last failed calls of a key, as far as the person may see them."""
+    if not visit.rights.may_change(pb.PERMISSION_RECORDS_READ, key):
+        return []
     request = pb.ListRequestRecordsRequest(
         key_ids=[key.key_id],
         failed_only=True,
@@ -255,8 +255,6 @@ async def failed_calls(visit: Visit, key: pb.Key) -> list[CallRow]:
         start_time=visit.filters.start_time(),
         end_time=visit.filters.end_time(),
     )
-    if not visit.rights.may_change(pb.PERMISSION_RECORDS_READ, key):
-        return []
     records = (await visit.calls.call(request, pb.ListRequestRecordsResponse)).records
     return [call_row(record, {key.key_id: key.settings.name}) for record in records]
 
@@ -266,10 +264,10 @@ def _mark(key: pb.Key, now: datetime) -> Mark:
         return Mark("bad", "revoked")
     if not key.settings.HasField("expire_time"):
         return Mark("good", "active")
-    seconds = (key.settings.expire_time.ToDatetime(UTC) - now).total_seconds()
-    if seconds <= 0:
+    rest = key.settings.expire_time.ToDatetime(UTC) - now
+    if rest <= timedelta(0):
         return Mark("off", "expired")
-    return Mark("warn", "expires soon") if seconds < EXPIRY_WARNING_SECONDS else Mark("good", "active")
+    return Mark("warn", "expires soon") if rest < EXPIRY_WARNING else Mark("good", "active")
 
 
 def _is_open(key: pb.Key) -> bool:

@@ -11,7 +11,7 @@ from http_facade.console.figure_texts import count_text
 from http_facade.console.object_names import account_names
 from http_facade.console.page_interface import CALLS_PATH, Done, Form, Shown, Visit
 from http_facade.console.pages.key_pages import (
-    KIND_NAMES,
+    ACCOUNT_KIND_NAMES,
     OVERLAP_WORDS,
     KeyRow,
     NewSecret,
@@ -19,17 +19,16 @@ from http_facade.console.pages.key_pages import (
     key_row,
     rotated,
 )
+from http_facade.console.pages.people_pages import ROLE_NAMES
 from http_facade.console.pages.request_pages import CallRow
 from http_facade.console.pages.session_rows import OpenSessionRow, end_session, session_rows
 from http_facade.console.summary_figures import Figure, call_summary, figures
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.printable_text import printable
 from umg_grpc.v1 import pb
-from umg_grpc.wire.protobuf_json import enum_names
 
 ME_PATH = "/console/me"
 MAX_KEYS, SHOWN_MODELS, SHOWN_DAYS = 100, 60, 30
-ROLE_NAMES = enum_names(pb.UserRole.DESCRIPTOR)
 
 
 @dataclass(frozen=True)
@@ -128,7 +127,7 @@ async def _own_key(visit: Visit) -> OwnKey:
         figures=list(figures(visit, summary, f"{CALLS_PATH}{kept()}", f"{CALLS_PATH}{kept(failed='1')}")),
         levels=[
             LevelView(
-                kind=KIND_NAMES[each.kind],
+                kind=ACCOUNT_KIND_NAMES[each.kind],
                 name=printable(each.name),
                 meters=balance_meters(each.balances, visit.now),
                 models=", ".join(each.model_patterns),

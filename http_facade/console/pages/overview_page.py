@@ -71,7 +71,7 @@ async def load_overview(visit: Visit) -> Overview | LeadElsewhere:
     if visit.rights.is_holder:
         return LeadElsewhere("/console/me")
     summary = await call_summary(visit)
-    shows_channels = visit.rights.extent(pb.PERMISSION_CHANNELS_READ) == pb.PERMISSION_EXTENT_ALL
+    shows_channels = visit.rights.sees_channels
     channels = await visit.calls.call(pb.ListChannelsRequest(), pb.ListChannelsResponse) if shows_channels else None
     listed = list(channels.channels) if channels is not None else []
     shows_alerts = visit.rights.may(pb.PERMISSION_ALERTS_READ)

@@ -21,10 +21,10 @@ from umg_grpc.wire.protobuf_json import enum_names
 
 PAGE_SIZE, MAX_KEYS = 100, 50
 ROLE_NAMES = enum_names(pb.UserRole.DESCRIPTOR)
-KIND_NAMES = enum_names(pb.UserKind.DESCRIPTOR)
+USER_KIND_NAMES = enum_names(pb.UserKind.DESCRIPTOR)
 ALL_ROLES = [name for value, name in ROLE_NAMES.items() if value]
 OWNER_ROLE = ROLE_NAMES[pb.USER_ROLE_OWNER]
-PERSON_KIND, SERVICE_KIND = KIND_NAMES[pb.USER_KIND_PERSON], KIND_NAMES[pb.USER_KIND_SERVICE_ACCOUNT]
+PERSON_KIND, SERVICE_KIND = USER_KIND_NAMES[pb.USER_KIND_PERSON], USER_KIND_NAMES[pb.USER_KIND_SERVICE_ACCOUNT]
 WRITE_USERS = pb.PERMISSION_USERS_WRITE
 
 
@@ -250,7 +250,7 @@ def _row(user: pb.User, granting: Granting) -> PersonRow:
         user=user,
         path=_path(user),
         name=printable(settings.name),
-        kind=KIND_NAMES[user.kind],
+        kind=USER_KIND_NAMES[user.kind],
         mark=Mark("off", "disabled") if settings.disabled else Mark("good", "active"),
         roles=[granting.row(each) for each in settings.memberships],
     )

@@ -11,17 +11,18 @@ import msgspec
 from http_facade.console import form_values
 from http_facade.console.address_filters import ListPages
 from http_facade.console.budget_charts import budget_chart
-from http_facade.console.budget_meters import PERIOD_NAMES, BudgetMeter, balance_meters
+from http_facade.console.budget_meters import BudgetMeter, balance_meters
 from http_facade.console.call_charts import ChartTable
 from http_facade.console.call_outcomes import Mark
 from http_facade.console.object_names import WHOLE_GATEWAY, accounts, accounts_of
 from http_facade.console.page_interface import Done, Form, Visit, object_path
 from http_facade.console.pages.audit_page import history_path
-from http_facade.console.pages.key_pages import BUDGET_PERIODS, KIND_NAMES, OPERATION_NAMES, KeyRow, key_row
+from http_facade.console.pages.key_pages import ACCOUNT_KIND_NAMES, BUDGET_PERIODS, KeyRow, key_row
 from umg_grpc.base.micro_credits import credits_text
 from umg_grpc.base.printable_text import printable
 from umg_grpc.v1 import pb
 from umg_grpc.wire import account_api_json as bodies
+from umg_grpc.wire.administration_api_json import OPERATION_NAMES, PERIOD_NAMES
 
 PAGE_SIZE, MAX_KEYS, MAX_MODELS = 100, 50, 50
 PROJECT_VALUE, ORGANIZATION_VALUE = pb.ACCOUNT_KIND_PROJECT, pb.ACCOUNT_KIND_ORGANIZATION
@@ -153,9 +154,9 @@ async def load_new_project(visit: Visit) -> NewAccount:
     """Return the choices of the form of a new account."""
     organizations = await accounts(visit.calls, ORGANIZATION_VALUE)
     may_be_alone = visit.rights.may(WRITE_ACCOUNTS, WHOLE_GATEWAY)
-    kinds = [KIND_NAMES[PROJECT_VALUE]] if _may_create(visit, organizations) else []
+    kinds = [ACCOUNT_KIND_NAMES[PROJECT_VALUE]] if _may_create(visit, organizations) else []
     return NewAccount(
-        kinds=[*kinds, KIND_NAMES[ORGANIZATION_VALUE]] if may_be_alone else kinds,
+        kinds=[*kinds, ACCOUNT_KIND_NAMES[ORGANIZATION_VALUE]] if may_be_alone else kinds,
         organizations={
             account_id: printable(each.settings.name)
             for account_id, each in organizations.items()
@@ -168,7 +169,7 @@ async def load_new_project(visit: Visit) -> NewAccount:
 async def create_project(visit: Visit, form: Form) -> Done:
     """Create an organisation or a project."""
     settings: dict[str, object] = {"name": form_values.text(form, "name"), "budgets": _budgets(form)}
-    is_organization = form_values.text(form, "kind") == KIND_NAMES[ORGANIZATION_VALUE]
+    is_organization = form_values.text(form, "kind") == ACCOUNT_KIND_NAMES[ORGANIZATION_VALUE]
     if (organization := form_values.text(form, "organization")) and not is_organization:
         settings["organization_id"] = organization
     request = bodies.decode_create_account(msgspec.json.encode({"settings": settings | form_values.limits(form)}))
@@ -212,7 +213,7 @@ def _row(account: pb.Account, now: datetime, *, is_nested: bool = False) -> List
         account=account,
         path=_path(account),
         name=printable(account.settings.name),
-        kind=KIND_NAMES[account.kind],
+        kind=ACCOUNT_KIND_NAMES[account.kind],
         mark=Mark("off", "closed") if account.HasField("close_time") else Mark("good", "open"),
         meters=balance_meters(account.balances, now),
         is_nested=is_nested,

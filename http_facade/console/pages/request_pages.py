@@ -12,9 +12,9 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from http_facade.console.address_filters import ListPages
 from http_facade.console.call_outcomes import OPERATION_NAMES, REASON_NAMES, Mark, duration_text, outcome, tokens
 from http_facade.console.figure_texts import UNKNOWN_TEXT, count_text
-from http_facade.console.object_names import key_ids_of, key_names
+from http_facade.console.object_names import key_names
 from http_facade.console.page_interface import Visit, object_path
-from http_facade.console.summary_figures import FailureRow, call_summary, failure_rows
+from http_facade.console.summary_figures import FailureRow, call_summary, failure_rows, selected_calls
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.printable_text import printable
 from umg_grpc.v1 import pb
@@ -107,16 +107,9 @@ async def load_calls(visit: Visit) -> CallList:
     """Return a page of the calls that the filters select, newest first."""
     filters = visit.filters
     request = pb.ListRequestRecordsRequest(
-        start_time=filters.start_time(),
-        end_time=filters.end_time(),
-        key_ids=await key_ids_of(visit.calls, filters.values("key")),
+        **await selected_calls(visit),
         reasons=[_reason_value(each) for each in filters.values("reason")],
-        models=filters.values("model"),
-        channels=filters.values("channel"),
-        agents=filters.values("agent"),
-        project_ids=filters.values("project"),
         end_users=filters.values("user"),
-        tags=filters.tags(),
         failed_only=filters.failed,
         page_size=PAGE_SIZE,
         page_token=filters.page_token,
@@ -243,7 +236,7 @@ def _attempt(record: pb.RequestRecord, attempt: pb.RequestAttempt, row: int) -> 
     begin = min(MAX_PERCENT, 100 * max(after, 0) / total)
     width = max(MIN_BAR_PERCENT, min(MAX_PERCENT - begin, 100 * attempt.duration.ToMicroseconds() / total))
     has_failed = attempt.reason != pb.ERROR_REASON_UNSPECIFIED
-    kind = attempt.failure_kind or (_reason(attempt.reason) if has_failed else "ok")
+    kind = attempt.failure_kind or (REASON_NAMES.get(attempt.reason, "") if has_failed else "ok")
     return AttemptBar(
         channel=printable(attempt.channel),
         upstream_model=printable(attempt.upstream_model),
@@ -259,7 +252,3 @@ def _attempt(record: pb.RequestRecord, attempt: pb.RequestAttempt, row: int) -> 
         upstream_request_id=printable(attempt.upstream_request_id),
         protocol=printable(attempt.protocol_choice),
     )
-
-
-def _reason(reason: "pb.ErrorReason.ValueType") -> str:
-    return pb.ErrorReason.Name(reason).removeprefix("ERROR_REASON_").lower()

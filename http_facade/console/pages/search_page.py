@@ -98,7 +98,7 @@ async def _models(visit: Visit, text: str) -> list[Hit]:
 
 
 async def _channels(visit: Visit, text: str) -> list[Hit]:
-    if visit.rights.extent(pb.PERMISSION_CHANNELS_READ) != pb.PERMISSION_EXTENT_ALL:
+    if not visit.rights.sees_channels:
         return []
     health = (await visit.calls.call(pb.ListChannelsRequest(), pb.ListChannelsResponse)).channels
     names = dict.fromkeys(each.channel for each in health if text.lower() in each.channel.lower())

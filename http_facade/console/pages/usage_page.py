@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from http_facade.console.address_filters import LIST_NAMES
 from http_facade.console.call_charts import (
     ChartTable,
     cached_charts,
@@ -13,10 +14,11 @@ from http_facade.console.call_charts import (
     spend_chart,
     summary_charts,
 )
+from http_facade.console.call_outcomes import OPERATION_NAMES
 from http_facade.console.figure_texts import change_text, exact_amount, share_text
 from http_facade.console.object_names import account_names, key_ids_of, key_names
 from http_facade.console.page_interface import FileContent, Visit
-from http_facade.console.summary_figures import Figure, call_summary, figures
+from http_facade.console.summary_figures import Figure, call_summary, figures, selected_calls
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.printable_text import printable, spreadsheet_text
 from umg_grpc.v1 import pb
@@ -88,7 +90,7 @@ async def load_usage(visit: Visit) -> UsageView:
     filters = visit.filters
     charts = spend_chart(summary, [names.get(each.value, each.value) for each in summary.groups]), calls_chart(summary)
     calls_path = visit.calls_path()
-    days = await visit.calls.call(_by_day(visit, key_ids), pb.ListUsageResponse)
+    days = await visit.calls.call(await _by_day(visit, key_ids), pb.ListUsageResponse)
     return UsageView(
         figures=list(figures(visit, summary, "", "")),
         charts=summary_charts(summary, charts, calls_path, visit.now),
@@ -102,8 +104,7 @@ async def load_usage(visit: Visit) -> UsageView:
 async def load_csv(visit: Visit) -> FileContent:
     """Return usage by day and group as CSV. Its sums are those of the page."""
     name, filters = _dimension(visit, BY_NAME, OFFERED_DIMENSIONS[0]), visit.filters
-    key_ids = await key_ids_of(visit.calls, filters.values("key"))
-    request = _by_day(visit, key_ids, DIMENSION_VALUES[name])
+    request = await _by_day(visit, (), DIMENSION_VALUES[name])
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(CSV_HEAD)
@@ -118,18 +119,12 @@ async def load_csv(visit: Visit) -> FileContent:
     return FileContent(f"usage-by-{name}{chosen}-{span}.csv", "text/csv; charset=utf-8", text.getvalue())
 
 
-def _by_day(visit: Visit, key_ids: Sequence[str], *dimensions: "pb.UsageDimension.ValueType") -> pb.ListUsageRequest:
+async def _by_day(
+    visit: Visit, key_ids: Sequence[str], *dimensions: "pb.UsageDimension.ValueType"
+) -> pb.ListUsageRequest:
     """Return the request for usage by day."""
-    filters = visit.filters
     return pb.ListUsageRequest(
-        start_time=filters.start_time(),
-        end_time=filters.end_time(),
-        key_ids=key_ids,
-        models=filters.values("model"),
-        channels=filters.values("channel"),
-        agents=filters.values("agent"),
-        project_ids=filters.values("project"),
-        tags=filters.tags(),
+        **await selected_calls(visit, key_ids=key_ids),
         group_by=dimensions,
         bucket=pb.USAGE_BUCKET_DAY,
         page_size=ROWS_PER_CALL,
@@ -164,7 +159,7 @@ async def _names(visit: Visit, dimension: str, groups: Sequence[pb.CallGroup]) -
 
 def _row(visit: Visit, dimension: str, name: str, group: pb.CallGroup, total: pb.CallFigures) -> GroupRow:
     now = group.current
-    leads = dimension in {"model", "key", "channel", "project", "agent"} and group.value
+    leads = dimension in LIST_NAMES and group.value
     return GroupRow(
         name=printable(name),
         path=visit.calls_path(**{dimension: group.value}) if leads else "",
@@ -178,7 +173,7 @@ def _row(visit: Visit, dimension: str, name: str, group: pb.CallGroup, total: pb
 
 def _cells(entry: pb.UsageEntry, dimension: str) -> tuple[str | int, ...]:
     value = getattr(entry, GROUP_FIELDS.get(dimension, dimension))
-    group = pb.ModelOperation.Name(value).lower() if dimension == "operation" else str(value)
+    group = OPERATION_NAMES.get(value, "") if dimension == "operation" else str(value)
     day = entry.start_time.ToJsonString()[:10]
     counts = (entry.request_count, entry.failed_request_count, entry.micro_credits)
     return (day, spreadsheet_text(group), *counts, exact_amount(entry.micro_credits))

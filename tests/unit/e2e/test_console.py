@@ -249,6 +249,8 @@ async def test_usage_is_shown_by_dimensions_and_its_csv_has_the_same_sums(world:
         assert (wrong.status, f"`{name}`" in wrong.problem) == (400, True)
     chosen = await world.owner.get("/console/usage.csv?by=model&key=bootstrap&agent=../x")
     assert "usage-by-model-key-bootstrap-agent-.._x-20" in chosen.headers["content-disposition"]  # type: ignore[index, call-overload]
+    operations = csv.DictReader((await world.owner.get("/console/usage.csv?by=operation")).text.splitlines())
+    assert "generate" in {row["group"] for row in operations}
 
 
 async def test_a_task_is_shown_with_its_states_and_notifications(world: World) -> None:
