@@ -15,6 +15,7 @@ from http_facade.exchange.caller_credentials import key_headers, key_parameter
 from http_facade.routes import ROUTE_TABLE
 from tests.docs.tables import DOCS, quoted, rows, section
 from tests.support.callers.api import ApiClient
+from tests.support.polling import pause
 from tests.support.processes import Served, run
 from tests.support.videos import submission
 from umg_grpc.base.errors import UmgError
@@ -107,7 +108,7 @@ async def test_the_examples_of_usage_run_unchanged(served: Served, call: ApiClie
     assert (await call.send("POST", "/v1/chat/completions", chat("famO-5"), headers=headers)).status == 200
     async with asyncio.timeout(120), ClientSession(headers=served.headers) as session:
         while (await session.get(f"{served.url}/admin/v1/requests/{request_id}")).status != 200:
-            pass  # written behind the call
+            await pause()  # written behind the call
     environment = {"UMG_GATEWAY": served.url, "UMG_ADMIN_KEY": served.key}
     for words, (code, out, err) in zip(
         commands, await asyncio.gather(*(run(*words[1:], environment=environment) for words in commands)), strict=True

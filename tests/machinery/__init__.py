@@ -4,6 +4,7 @@ pytest_plugins = [
     "tests.machinery.collection",
     "tests.machinery.run_order",
     "tests.machinery.forked_workers",
+    "tests.machinery.shared_umg_starts",
     "tests.machinery.event_loops",
     "tests.machinery.exception_groups",
     "tests.machinery.logged_secrets",

@@ -123,7 +123,7 @@ class Distribution:
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Start the early worker after the collection of its file."""
         items = [node for node in report.result if isinstance(node, pytest.Item)]
-        if items and items[0].path in self._config.getini("early_file") and _runs_all(self._config):
+        if items and items[0].path in self._config.getini("early_file") and runs_all(self._config):
             self._start(items[0].session, items, early=True)
 
     @pytest.hookimpl(tryfirst=True)
@@ -253,7 +253,8 @@ class Distribution:
                 worker.process.join()
 
 
-def _runs_all(config: pytest.Config) -> bool:
+def runs_all(config: pytest.Config) -> bool:
+    """Return whether all tests run: no option and no argument chooses a part of them."""
     options = ("collectonly", "keyword", "markexpr", "deselect", "lf", "failedfirst", "newfirst", "stepwise")
     chosen = [name for name in options if config.getoption(name, default=None)]
     return config.args_source is pytest.Config.ArgsSource.TESTPATHS and not chosen

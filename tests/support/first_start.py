@@ -15,6 +15,8 @@ from umg_grpc.access.bootstrap_key import ensure_bootstrap
 from umg_grpc.cli.commands import app
 from umg_grpc.config import parse
 from umg_grpc.process.service_factory import open_service
+from umg_grpc.service.pipeline.schema_validation import check
+from umg_grpc.v1 import pb
 
 READ_WHEN_BUILT = "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION"
 """Variable on which the options of the built command line depend."""
@@ -28,12 +30,13 @@ channels:
 def run() -> None:
     """Open a service on an empty database and close it, without its servers, whose threads a fork would lose.
 
-    Its compiled statements and patterns, the tables of knowledge and the parsed command line are nearly half of the
-    processor time of a start.
+    Its compiled statements and patterns, the tables of knowledge, the validator and the parsed command line are nearly
+    half of the processor time of a start, and most of that of a command.
     """
     build, command = typer.main.get_command, typer.main.get_command(app)
     vars(typer.main)["get_command"] = lambda made: build(made) if READ_WHEN_BUILT in os.environ else command
     share_compiled_statements()
+    check(pb.CreateKeyRequest(settings=pb.KeySettings(name="first")))  # loads the validator of requests
     PathRouter(ROUTE_TABLE, lambda _: NotImplemented)
     with tempfile.TemporaryDirectory() as folder, capture_logs():
         asyncio.run(_open(Path(folder)))

@@ -1,9 +1,10 @@
 """Fast starts of `umg` for tests, forked from a process that has its modules loaded: imports take most of the time of a
 short process.
 
-One process of each pytest worker has the modules of `umg` loaded, and forks for each start: the child is a process with
-its own environment, folder, session and streams, and runs the same `main`. The workers of `umg serve --workers` are
-forked from it, too. Where a test is about the process itself, it runs `processes.UMG` instead.
+One process has the modules of `umg` loaded, and forks for each start: the child is a process with its own environment,
+folder, session and streams, and runs the same `main`. The workers of `umg serve --workers` are forked from it, too. All
+pytest workers share it if all tests run, else each has its own. Where a test is about the process itself, it runs
+`processes.UMG` instead.
 """
 
 import array
@@ -47,6 +48,9 @@ MODULES = (
         "request_record_tables",
     ),
     *("breaker_metrics", "http_admin_client", "task_record_tables"),
+    *("database_admin_client", "config_channels", "config_tables", "provider_texts", "health_command"),
+    *("account_tables", "user_command_actions", "end_user_tables", "alert_command_actions"),
+    *("channel_command_actions", "model_price_actions", "price_command_actions", "doctor_command"),
 )
 """Modules of `umg_grpc.cli` that its commands import."""
 OTHER_MODULES = (
@@ -171,7 +175,7 @@ async def start_with_input(text: bytes, program: Program) -> ForkedWithPipes:
     (stdin, written), (stdout, its_stdout), (stderr, its_stderr) = os.pipe(), os.pipe(), os.pipe()
     os.write(written, text)
     os.close(written)
-    started = await _start(_forking().address, program, [stdin, its_stdout, its_stderr])
+    started = await _start(forking().address, program, [stdin, its_stdout, its_stderr])
     for stream in (stdin, its_stdout, its_stderr):
         os.close(stream)
     return ForkedWithPipes(started, await _output(stdout), await _output(stderr))
@@ -179,7 +183,7 @@ async def start_with_input(text: bytes, program: Program) -> ForkedWithPipes:
 
 async def start_on_terminal(terminal: int, program: Program) -> Forked:
     """Start a program in a session of its own, with a terminal as its standard streams."""
-    return Forked(await _start(_forking().address, program, [terminal] * STREAMS))
+    return Forked(await _start(forking().address, program, [terminal] * STREAMS))
 
 
 async def _start(address: str, program: Program, streams: Sequence[int]) -> Started:
@@ -213,7 +217,7 @@ class Forking:
 
 
 @cache
-def _forking() -> Forking:
+def forking() -> Forking:
     """Start the process that has the modules loaded and forks."""
     address = str(Path(tempfile.mkdtemp(prefix="umg-preloaded-")) / "socket")
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
@@ -222,7 +226,14 @@ def _forking() -> Forking:
         command = [sys.executable, "-m", "tests.support.forked_umg_starts", str(listener.fileno())]
         root = Path(__file__).parents[2]
         return Forking(
-            address, subprocess.Popen(command, pass_fds=[listener.fileno()], stdin=subprocess.PIPE, cwd=root)
+            address,
+            subprocess.Popen(
+                command,
+                pass_fds=[listener.fileno()],
+                stdin=subprocess.PIPE,
+                cwd=root,
+                process_group=0,  # Ctrl-C interrupts the tests, which still stop their processes
+            ),
         )
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.support import forked_umg_starts
+from tests.support.databases import create_database
 from tests.support.secrets import leaked
 from umg_grpc.access.bootstrap_key import BOOTSTRAP_KEY_VARIABLE
 from umg_grpc.access.secret_files import BOOTSTRAP_FILE
@@ -18,7 +19,8 @@ from umg_grpc.access.secret_files import BOOTSTRAP_FILE
 START_SECONDS = 180
 UMG = (sys.executable, "-m", "umg_grpc.cli")
 """Command of a process that loads its modules itself."""
-READ_AT_IMPORT = {"PYTHONPATH", "SSL_CERT_FILE", "SSL_CERT_DIR"}
+AUTHORITIES = {"SSL_CERT_FILE", "SSL_CERT_DIR"}
+READ_AT_IMPORT = {"PYTHONPATH", *AUTHORITIES}
 """Variables that take effect while modules are loaded: aiohttp reads the authorities then. They need a new process."""
 
 
@@ -88,13 +90,14 @@ async def serve(
     prepared_by: str = "",
 ) -> AsyncGenerator[Served, None]:
     """Run `umg serve` on free ports, or another program with the same commands. Yield once it printed that it
-    serves. `prepared_by`: name of a module with changes to `umg`, see `forked_umg_starts.start`.
+    serves. A forked gateway has an empty database, as after a first start, since to create it takes a quarter of a start.
+    `prepared_by`: name of a module with changes to `umg`, see `forked_umg_starts.start`.
     """
     process: asyncio.subprocess.Process | forked_umg_starts.ForkedWithPipes
     ports: Sequence[str] = [
         part for flag in ("--http", "--grpc") if flag not in arguments for part in (flag, "127.0.0.1:0")
     ]
-    variables = {**os.environ, **(environment or {})}
+    variables = {**_inherited(), **(environment or {})}
     first_key = variables.get(BOOTSTRAP_KEY_VARIABLE, "")
     assert len(first_key) <= 1 or leaked([first_key]), "the first key has no form that is found in logs"
     command = ("serve", "--data", str(data), *ports, *arguments)
@@ -110,6 +113,7 @@ async def serve(
             start_new_session=True,
         )
     else:
+        await create_database(data)
         process = await forked_umg_starts.start(command, variables, prepared_by)
     served = Served(process, data, variables)
     reading = asyncio.create_task(_read_log(served))
@@ -142,9 +146,14 @@ async def _read_log(served: Served) -> None:
             served.logged.notify_all()
 
 
+def _inherited() -> dict[str, str]:
+    """Return the variables of this process without the machine's own authorities, which each start would load."""
+    return {name: value for name, value in os.environ.items() if name not in AUTHORITIES}
+
+
 async def run(*arguments: str, environment: dict[str, str] | None = None) -> tuple[int, str, str]:
     """Run another `umg` command. Return its exit code, standard output and standard error."""
-    variables = {**os.environ, **(environment or {})}
+    variables = {**_inherited(), **(environment or {})}
     process: asyncio.subprocess.Process | forked_umg_starts.ForkedWithPipes
     if READ_AT_IMPORT.isdisjoint(environment or {}):
         process = await forked_umg_starts.start(arguments, variables)

@@ -33,7 +33,7 @@ def migrate(connection: Connection, *, create: bool = True) -> None:
         raise NoDatabaseError
     if not tables:
         _add_options(connection.dialect.name)
-        Base.metadata.create_all(connection)
+        Base.metadata.create_all(connection, checkfirst=False)
         connection.execute(text(f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"))
         insert = text(f"INSERT INTO {VERSION_TABLE} VALUES (:head)")  # noqa: S608  a name of our own
         connection.execute(insert, {"head": NEWEST_MIGRATION})

@@ -13,6 +13,7 @@ import pytest_asyncio
 from tests.documents.spec.callers import WEATHER, Responses, lasting
 from tests.support.callers.api import ApiClient
 from tests.support.gateways import SANDBOX, running
+from tests.support.polling import pause
 from umg_grpc.access.api_keys import ApiKeys
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -194,7 +195,7 @@ async def test_stored_responses_expire_after_their_lifetime(tmp_path: Path) -> N
         assert (await gateway.get(path)).status == 200
         async with asyncio.timeout(60):
             while (await gateway.get(path)).status == 200:
-                pass
+                await pause()
         assert responses.error(await gateway.get(path), 404)
         assert responses.error(await responses.post({"previous_response_id": made["id"]}), 404)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from tests.support.polling import pause
 from tests.support.redis import RedisServer, opened
 from tests.unit.access.conftest import Clock
 from tests.unit.access.test_shared_limits import admitted
@@ -41,7 +42,7 @@ class Gateways:
         """Wait until the values of the hash `name` in Redis begin with numbers whose sum is `amount`."""
         async with asyncio.timeout(60):
             while sum(int(value.partition(b":")[0]) for value in await self._values(name)) != amount:
-                pass
+                await pause()
         self.clock.seconds += REBUILD_SECONDS
 
     async def _values(self, name: str) -> list[bytes]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import aiohttp
 
+from tests.support.polling import pause
 from tests.support.processes import Served, run, serve
 
 CONFIG = """
@@ -34,7 +35,7 @@ async def called(served: Served) -> Counter[str]:
 async def until_called(served: Served, names: set[str]) -> None:
     async with asyncio.timeout(60):
         while {*await called(served)} != names:  # the other worker applies a change within seconds
-            pass
+            await pause()
 
 
 async def test_both_workers_apply_a_change_and_have_it_after_a_restart(tmp_path: Path) -> None:

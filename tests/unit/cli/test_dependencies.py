@@ -9,6 +9,7 @@ import aiohttp
 
 from tests.support.databases import Postgres
 from tests.support.gateways import SANDBOX
+from tests.support.polling import pause
 from tests.support.processes import Served, run, serve
 from tests.support.redis import RedisServer
 
@@ -83,7 +84,7 @@ async def test_every_worker_serves_every_key_without_the_database(postgres: Post
             postgres.start()
         async with asyncio.timeout(60):
             while await _call(served, "sk-umg-of-somebody") != 401:  # without a restart
-                pass
+                await pause()
 
 
 async def _until_recorded(session: aiohttp.ClientSession, served: Served) -> None:
@@ -92,6 +93,7 @@ async def _until_recorded(session: aiohttp.ClientSession, served: Served) -> Non
             async with session.get(f"{served.http}/admin/v1/requests", headers=HEADERS) as response:
                 if (await response.json())["records"]:
                     return
+            await pause()
 
 
 def _up(found: Figures) -> list[float]:

@@ -14,6 +14,7 @@ import pytest
 from tests.support.databases import Postgres
 from tests.support.forked_umg_starts import Program, start_on_terminal
 from tests.support.gateways import SANDBOX
+from tests.support.polling import pause
 from tests.support.processes import Served, run, serve
 from umg_grpc.config import Address
 from umg_grpc.config.file_schema import parse
@@ -86,7 +87,7 @@ async def test_another_value_is_refused_and_replaces_the_key_only_on_demand(
             assert await status(second, OTHER) == 200
             async with asyncio.timeout(60):
                 while await status(second, FIRST) != 401:  # within seconds, as of a revoked key
-                    pass
+                    await pause()
 
 
 async def test_a_start_without_a_value_serves_and_names_the_origin_of_the_key(

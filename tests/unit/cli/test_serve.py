@@ -15,6 +15,7 @@ import pytest_asyncio
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from tests.support.databases import create_database
+from tests.support.polling import pause
 from tests.support.processes import UMG, Served, run, serve
 from tests.support.providers.chat_faults import TEXT, Provider, provider
 from tests.support.proxies import NOWHERE
@@ -256,7 +257,7 @@ async def test_keys_are_limited_as_they_were_issued(setting: Setting) -> None:
         assert code == 0
         async with asyncio.timeout(60):
             while (await setting.generate(served, key=late))[0] != 401:  # within seconds, as documented
-                pass
+                await pause()
     _, out, _ = await run("keys", "list", *data, environment=ENVIRONMENT)
     assert all(name in out for name in ("narrow", "slow", "late", "bootstrap"))
     assert not [secret for secret in (narrow, slow, late, KEY) if secret in out]

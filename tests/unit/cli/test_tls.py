@@ -22,6 +22,7 @@ from trustme import CA
 from http_facade.server import listener
 from tests.support.certificates import LONG_AGO, CertificateFiles, rewrite
 from tests.support.gateways import SANDBOX, Running, running
+from tests.support.polling import pause
 from tests.support.processes import Served, run, serve
 from umg_grpc.cli.breaker_metrics import states
 from umg_grpc.config import parse
@@ -211,6 +212,8 @@ async def until_served(served: Served, files: CertificateFiles) -> None:
             http = await shown_certificate("127.0.0.1", port_of(served.url), context)
             over_grpc = await shown_certificate("127.0.0.1", port_of(served.grpc), h2)
             seen = seen + 1 if http == over_grpc == wanted else 0
+            if not seen:
+                await pause()
 
 
 async def expiry(served: Served, files: CertificateFiles) -> dict[str, float]:

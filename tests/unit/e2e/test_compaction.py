@@ -20,6 +20,7 @@ from tests.support.callers.text_format_clients import events
 from tests.support.databases import Postgres
 from tests.support.gateways import KEY as GATEWAY_KEY
 from tests.support.gateways import Running, channel, running, takes_all
+from tests.support.polling import pause
 from tests.support.providers.scenarios import REFRESH, Answer, Failure, ScenarioRequest, Usage
 from tests.support.providers.scenarios import Call as ToolCall
 from tests.support.providers.strict_providers import KEY, Provider, provider
@@ -258,6 +259,7 @@ async def written_record(caller: HttpCaller, request_id: str) -> Json:
                 if response.status == 200:
                     found: Json = (await response.json())["record"]
                     return found
+            await pause()
 
 
 async def test_a_compaction_is_one_call_with_each_of_its_attempts(replicas: Replicas) -> None:

@@ -15,6 +15,7 @@ import psycopg
 
 from tests.support.databases import Postgres
 from tests.support.gateways import SANDBOX
+from tests.support.polling import pause
 from tests.support.processes import Served, serve
 from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.store import open_store
@@ -103,7 +104,7 @@ async def until_ready(url: str, *, away: tuple[str, ...]) -> None:
     """Wait until `/readyz` of every worker names these dependencies."""
     async with asyncio.timeout(60):
         while await readiness(url) != {(200, "ready", away)}:
-            pass
+            await pause()
 
 
 def workers_of(served: Served) -> list[str]:
@@ -150,7 +151,7 @@ async def test_known_keys_are_served_and_usage_is_exact_while_the_database_is_un
             await load.until_answered(PHASE_CALLS)
             async with asyncio.timeout(60):
                 while await unknown(url) != {(401, None)}:
-                    pass
+                    await pause()
         assert load.statuses.keys() == {200}, load.statuses
         rows = await records_of(database, load.sent)
         assert Counter(request_id for _, request_id, _ in rows) == Counter(load.sent)

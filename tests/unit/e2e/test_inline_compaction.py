@@ -18,6 +18,7 @@ from tests.support.callers.http_caller import HttpAnswer, HttpCaller
 from tests.support.callers.text_format_clients import events
 from tests.support.gateways import KEY as GATEWAY_KEY
 from tests.support.gateways import Running, channel, running, takes_all
+from tests.support.polling import pause
 from tests.support.providers.scenarios import Answer, Failure, ScenarioRequest, Usage
 from tests.support.providers.scenarios import Call as ToolCall
 from tests.support.providers.strict_providers import KEY, Provider, provider
@@ -73,6 +74,7 @@ class Served:
                     if response.status == 200:
                         found: Json = (await response.json())["record"]
                         return found
+                await pause()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

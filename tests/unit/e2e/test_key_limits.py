@@ -15,6 +15,7 @@ import pytest
 from aiohttp import web
 
 from tests.support.gateways import SANDBOX, Running, channel, running
+from tests.support.polling import pause
 from tests.support.redis import RedisServer, make_patient, scripts
 from tests.support.serving import serving
 from umg_grpc.access.api_keys import ApiKeys
@@ -108,7 +109,7 @@ async def test_a_caller_that_disconnects_frees_its_slot(tmp_path: Path) -> None:
 async def _until_admitted(session: aiohttp.ClientSession, gateway: Running, key: str) -> tuple[int, str]:
     async with asyncio.timeout(60):
         while (answer := await post(session, gateway, key))[0] == 429:
-            pass
+            await pause()
     return answer
 
 

@@ -19,6 +19,7 @@ from google.protobuf.descriptor import Descriptor, MethodDescriptor
 
 from http_facade.routes import Route, Shape
 from tests.support.gateways import running
+from tests.support.polling import pause
 from tests.unit.e2e.authorisation import (
     BODIES,
     CONFIG,
@@ -88,6 +89,7 @@ async def make_record(gate: Gate) -> str:
             async with gate.session.get(f"/admin/v1/requests/{request_id}", headers=gate.headers(OWNER)) as answer:
                 if answer.status == 200:
                     return request_id
+            await pause()
 
 
 async def make_key(gate: Gate) -> str:

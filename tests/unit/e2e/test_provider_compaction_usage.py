@@ -11,6 +11,7 @@ from aiohttp import web
 
 from tests.support.callers.http_caller import HttpCaller
 from tests.support.gateways import channel, running
+from tests.support.polling import pause
 from tests.support.serving import serving
 
 TOKENS = {"input_tokens": 30, "output_tokens": 5, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 0}
@@ -74,3 +75,4 @@ async def record_of(session: aiohttp.ClientSession, caller: HttpCaller, call: st
                 if response.status == 200:
                     found: dict[str, Any] = (await response.json())["record"]
                     return found
+            await pause()

@@ -17,6 +17,7 @@ import obstore
 import pytest
 from obstore.store import from_url
 
+from tests.support.polling import pause
 from tests.support.proxies import NOWHERE
 from tests.support.s3_server import ENVIRONMENT, S3Server, s3_server
 from tests.support.store_fixtures import WrongClock
@@ -228,7 +229,7 @@ async def test_a_store_that_is_full_sweeps_at_once(opened: Opened) -> None:
         await store.put(os.urandom(1000), "image/png")
     async with asyncio.timeout(60):
         while not await missing(store, first.id):
-            pass
+            await pause()
     await store.aclose()
 
 

@@ -137,6 +137,7 @@ async def running_site(folder: Path, page: Page, database: str) -> AsyncGenerato
         await person.sign_in(KEY)
         async with asyncio.timeout(60):  # the record is written in the background, which no event reports
             while PROVIDER_REQUEST not in await person.text():
+                await asyncio.sleep(0.1)
                 await person.open(f"/console/requests/{FAILED_REQUEST}")
         yield Site(gateway, person, session, outside, url, downloads, projects)
 

@@ -209,6 +209,7 @@ async def test_newer_calls_wait_behind_a_button(on_sqlite: Site) -> None:
     button = "document.querySelector('[data-newer]')"
     async with asyncio.timeout(60):  # the record is written in the background, which no event reports
         while await page.evaluate(f"{button}.hidden"):
+            await asyncio.sleep(0.1)
             await page.evaluate(REFRESH)
     assert re.fullmatch(r"\d newer calls", await page.evaluate(f"{button}.textContent"))
     assert await page.evaluate("document.querySelector('main tbody code').textContent") == before
@@ -246,6 +247,7 @@ async def test_a_holder_sees_the_own_key_tries_it_and_rotates_it(on_sqlite: Site
     await person.sign_in(secret)
     async with asyncio.timeout(60):  # the record is written in the background, which no event reports
         while failed not in await person.text():
+            await asyncio.sleep(0.1)
             await person.open("/console/me")
     await examined(on_sqlite, OWN_PAGE)
     await person.begin(at_overview=True)
