@@ -35,16 +35,17 @@ class Size:
     seconds: float
     """Length of each load."""
     warmup: float = WARMUP_SECONDS
+    factors: tuple[float, ...] = FACTORS
 
 
-QUICK = Size(rounds=1, seconds=0.15, warmup=0.05)
+QUICK = Size(rounds=1, seconds=0.15, warmup=0.05, factors=(FACTORS[0], 1.0, FACTORS[-1]))
 """Size for a check that everything works; its figures are meaningless."""
 
 
 async def measure(size: Size, where: Cores) -> Run:
     """Return the results of all rounds, each with a new gateway. Raises BenchError on a wrong answer."""
     allow_files()
-    loads: dict[float, list[Load]] = {factor: [] for factor in FACTORS}
+    loads: dict[float, list[Load]] = {factor: [] for factor in size.factors}
     notes = list[Note]()
     repetitions = 0
     async with AsyncExitStack() as stack:
@@ -57,14 +58,14 @@ async def measure(size: Size, where: Cores) -> Run:
                 plan = Plan(rounds=1, seconds=size.seconds, warmup=size.warmup, held=0)
                 bench = Bench(plan, where, upstream, session, folder)
                 print_progress(f"round {number} of {size.rounds}")
-                for factor in FACTORS:
+                for factor in size.factors:
                     capacity, repeated = await _capacity(bench, target)
                     repetitions += repeated
                     report = await bench.offer(target, factor * capacity, size.seconds)
                     loads[factor].append(Load(capacity, report))
                     print_progress(_progress(factor, capacity, report))
                 notes += bench.notes
-    levels = [Level(factor, tuple(loads[factor])) for factor in FACTORS]
+    levels = [Level(factor, tuple(loads[factor])) for factor in size.factors]
     return Run(size.seconds, size.rounds, tuple(levels), tuple(notes), repetitions)
 
 

@@ -7,8 +7,9 @@ import argparse
 import sys
 import sysconfig
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -40,9 +41,9 @@ class Report(Struct, frozen=True):
     """Sources that could not be read, with the reasons."""
 
 
-def main() -> int:
-    """Run the command. Return the exit status, 0 also with findings."""
-    arguments = _arguments()
+def main(given: Sequence[str] | None = None) -> int:
+    """Run the command. Return the exit status, 0 also with findings. `given`: arguments in place of the process's."""
+    arguments = _arguments(given)
     found, failed = list[Finding](), list[str]()
     for name, step in installed_steps() if arguments.installed else newest_steps():
         print(f"reading {name}", file=sys.stderr, flush=True)
@@ -66,8 +67,15 @@ def installed_steps() -> Iterator[tuple[str, Step]]:
     """Yield the comparisons with the SDKs of the virtualenv, by their names."""
     folder = Path(sysconfig.get_path("purelib"))
     for package, top in sdk_types.PACKAGES.items():
-        if sources := of_folder(folder, top):
-            yield package, lambda package=package, sources=sources: sdk_types.compared(package, PackageTypes(sources))
+        if (folder / top.replace(".", "/")).is_dir():
+            yield package, lambda package=package: iter(_installed(package))
+
+
+@cache
+def _installed(package: str) -> tuple[Finding, ...]:
+    """Return the findings in a package of the virtualenv, whose types are read once: it takes seconds."""
+    sources = of_folder(Path(sysconfig.get_path("purelib")), sdk_types.PACKAGES[package])
+    return tuple(sdk_types.compared(package, PackageTypes(sources)))
 
 
 def newest_steps() -> Iterator[tuple[str, Step]]:
@@ -107,13 +115,13 @@ def _ai_sdk(package: str, pinned: str) -> Iterator[Finding]:
     yield from public_data.of_ai_sdk(package, npm_sources(package, newest))
 
 
-def _arguments() -> argparse.Namespace:
+def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m scripts.vendors", description="Print news of the vendors that are not handled."
     )
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
     parser.add_argument("--installed", action="store_true", help="compare the SDKs of the virtualenv, without network")
-    return parser.parse_args()
+    return parser.parse_args(given)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.vendors.__main__ import installed_steps, newest_steps
+from scripts.vendors.__main__ import installed_steps, main, newest_steps
 from scripts.vendors.findings import Finding, Ignored, as_text, ignored_rows, unhandled
 from scripts.vendors.public_data import model_ids, of_ai_sdk, of_cost_map
 from scripts.vendors.python_types import PackageTypes, Vocabulary, of_folder
@@ -58,10 +58,15 @@ def test_the_types_of_the_installed_sdks_are_found(root: object) -> None:
             assert len(set(types.members(*each.named))) > 3
 
 
-def test_the_command_prints_the_findings_as_json() -> None:
-    command = [sys.executable, "-m", "scripts.vendors", "--installed", "--json"]
+def test_the_command_prints_its_flags() -> None:
+    command = [sys.executable, "-m", "scripts.vendors", "--help"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=True)
-    written = json.loads(done.stdout)
+    assert "--installed" in done.stdout
+
+
+def test_the_command_prints_the_findings_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--installed", "--json"]) == 0
+    written = json.loads(capsys.readouterr().out)
     assert (written["findings"], written["failed"]) == ([], [])
     assert written["listed"] > 100
 

@@ -170,15 +170,27 @@ def _other(fault: Fault, upstream: str) -> str:
 
 
 def cases(upstream: str, way: str) -> list[Case]:
-    """Return the cases of an upstream format: all of a faulty channel alone, and with a healthy one behind it a third of
-    each fault's, since the next attempt does not depend on the face.
+    """Return the cases of an upstream format.
+
+    Of a faulty channel alone: all of the first face, which is the upstream's own where it has one, and of the second
+    face and gRPC one the whole response and the other the stream, by turns, since both encode the same error. With a healthy channel behind it: a third of each fault's,
+    since the next attempt does not depend on the face.
     """
     selected = list[tuple[Fault, Question]]()
     for place, fault in enumerate(ALL):
         every = list(questions(fault, upstream))
-        kept = every if way == ALONE else every[place % 3 :: 3] or every[:1]
+        kept = _by_turns(every, place + FORMATS.index(upstream)) if way == ALONE else every[place % 3 :: 3] or every[:1]
         selected += [(fault, question) for question in kept]
     return [Case(fault, upstream, question, way, number) for number, (fault, question) in enumerate(selected)]
+
+
+def _by_turns(every: list[Question], turn: int) -> list[Question]:
+    """Return questions of the first face, and of the others one for each of two forms, by turns."""
+    first = [each for each in every if (each.over, each.format) == (every[0].over, every[0].format)]
+    forms = [[each for each in every if each not in first and each.stream is form] for form in (False, True)]
+    if not all(forms):
+        return every
+    return first + [each for at, others in enumerate(forms) for each in others[(turn + at) % 2 :: 2]]
 
 
 __all__ = ["ALL", "FORMATS", "WAYS", "Case", "cases"]

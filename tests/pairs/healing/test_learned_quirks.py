@@ -58,9 +58,10 @@ def test_a_restriction_ends_after_a_day() -> None:
 def test_the_number_of_restrictions_is_bounded() -> None:
     clock = Clock()
     learned = LearnedQuirks(clock)
+    router = Router(parse(channels("http://127.0.0.1:1"), "umg.yaml", {}))
     for number in range(MAX_LEARNED + 10):
         clock.seconds += 1
-        learned.learn(target(f"chat-{number}"), "chat", [TEMPERATURE])
+        learned.learn(router.targets(f"chat-{number}")[0], "chat", [TEMPERATURE])
     assert len(learned.all()) == MAX_LEARNED
     assert learned.all()[0].model == "chat-10"
 

@@ -4,17 +4,21 @@ import shutil
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator
+from collections.abc import Set as AbstractSet
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from bench import benchmark_rounds
 from bench.commit_build import ROOT, built
 from bench.commit_comparison import Compared, as_table, judged
-from bench.load_measurement import Plan
+from bench.load_measurement import Cores, Plan, Target
 from bench.processes import BenchError, output_of
-from bench.scenarios import Measure
+from bench.scenarios import SCENARIOS, Measure
 
 COMMAND = [sys.executable, "-m", "bench", "--quick", "--against", "HEAD"]
 
@@ -39,20 +43,37 @@ class Written(msgspec.Struct):
     rows: list[Row]
 
 
-def test_both_builds_are_measured_in_every_round(tmp_path: Path) -> None:
+def test_both_builds_are_measured(tmp_path: Path) -> None:
     file = tmp_path / "figures.json"
-    command = [*COMMAND, "stream", "--rounds", "2", "--json", str(file)]
+    command = [*COMMAND, "stream", "--json", str(file)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
     written = msgspec.json.decode(file.read_bytes(), type=Written)
     assert done.returncode == any(row.slower for row in written.rows), done.stderr
     assert written.commit == _git("rev-parse", "HEAD").strip()
-    assert [(row.scenario, *map(len, row.rounds.values())) for row in written.rows] == [("stream", 2, 2)] * 2
-    order = [line.rpartition(" ")[2] for line in done.stderr.splitlines() if line.startswith("round ")]
-    assert order == ["that", "this", "this", "that"]
+    assert [(row.scenario, *map(len, row.rounds.values())) for row in written.rows] == [("stream", 1, 1)] * 2
     assert not _worktrees()
 
 
-async def test_a_commit_runs_its_own_code_and_is_removed() -> None:
+@asynccontextmanager
+async def two_names(
+    upstream: Target, where: Cores, folder: Path, kinds: AbstractSet[bool]
+) -> AsyncGenerator[dict[bool, tuple[Target, ...]], None]:
+    """Yield the fake provider in place of two builds, whose starts take seconds."""
+    yield {False: tuple(replace(upstream, name=name, credential=name) for name in ("that", "this"))}
+
+
+async def test_builds_are_measured_in_every_round_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(benchmark_rounds, "allow_files", lambda: None)  # the limit of this process stays
+    [stream] = [each for each in SCENARIOS if each.name == "stream"]
+    plan, lines = Plan(rounds=2, seconds=0.1, warmup=0.0, held=0), list[str]()
+    results = await benchmark_rounds.run(plan, [stream], Cores(None, None), lines.append, two_names)
+    order = [(1, "that"), (1, "this"), (2, "this"), (2, "that")]
+    assert [(result.round, result.target) for result in results] == order
+    assert lines == [f"round {number} of 2: stream, {name}" for number, name in order]
+    assert all(result.answers for result in results)
+
+
+async def test_a_commit_runs_its_own_code_and_is_removed_though_git_was_making_its_worktree() -> None:
     shown = "import http_facade, umg, umg_grpc; print(http_facade.__file__, *umg.__path__, umg_grpc.__file__)"
     async with built("HEAD", "that") as build:
         folder = build.folder
@@ -63,6 +84,7 @@ async def test_a_commit_runs_its_own_code_and_is_removed() -> None:
             f"{folder}/gen/umg",
             f"{folder}/umg_grpc/__init__.py",
         ]
+        _git("worktree", "lock", "--reason", "initializing", str(folder))
     assert not folder.exists()
     assert not _worktrees()
 
@@ -102,13 +124,6 @@ def test_a_signal_ends_it_without_a_worktree() -> None:
         bench.send_signal(signal.SIGINT)
         rest = bench.stderr.read()
     assert bench.returncode == 130, first + rest
-    assert not _worktrees()
-
-
-async def test_a_worktree_that_git_was_making_is_removed() -> None:
-    async with built("HEAD", "that") as build:
-        assert build.folder is not None
-        _git("worktree", "lock", "--reason", "initializing", str(build.folder))
     assert not _worktrees()
 
 

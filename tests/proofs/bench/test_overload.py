@@ -13,7 +13,7 @@ from bench import chat_bodies, fake_provider
 from bench.closed_loop_load import SHOWN
 from bench.load_measurement import Cores, Note
 from bench.open_loop_load import Arrivals, Job, Outcome, Report, measure
-from bench.overload import FACTORS
+from bench.overload import QUICK
 from bench.overload_tables import HEADINGS, Level, Load, Run, as_page, as_table
 from bench.processes import started
 
@@ -30,7 +30,7 @@ def test_every_load_reaches_the_gateway_and_all_its_answers_are_right_or_refused
     assert done.returncode == 0, done.stderr
     head, _, *rows = done.stdout.splitlines()
     assert [cell.strip() for cell in head.strip("|").split("|")] == list(HEADINGS)
-    assert [float(row.split("|")[1]) for row in rows] == list(FACTORS)
+    assert [float(row.split("|")[1]) for row in rows] == list(QUICK.factors)
 
 
 async def test_each_call_gets_its_answer_and_counts_once(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_every_scenario_moves_right_answers_through_the_gateway(tmp_path: Path) 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_nothing_that_it_started_outlives_it(number: signal.Signals) -> None:
-    command = [*COMMAND, "embed-local"]  # one gateway, that with local models; all scenarios have two
+    command = [*COMMAND, "small"]  # one gateway; all scenarios have two
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as bench:
         assert bench.stderr
         line = bench.stderr.readline()  # "round 1 ...": the targets run

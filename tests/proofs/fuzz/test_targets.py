@@ -7,7 +7,7 @@ import pytest
 from tests.proofs.fuzz.run import fuzz
 from tests.proofs.fuzz.targets import TARGETS
 
-SEEDS, EXAMPLES = range(1), 100
+SEEDS, EXAMPLES = range(1), 50
 """Seeds and number of the bodies, the same in each run: more would take time and, once passed, find nothing new."""
 
 

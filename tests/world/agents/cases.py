@@ -13,6 +13,8 @@ from tests.world.agents.scenarios import BY_NAME as SCENARIO
 from tests.world.agents.scenarios import SCENARIOS, Scenario
 
 MAX_USED = ("Claude Code", "Codex", "Gemini CLI")
+# The one program that CI also runs without the gateway: a fault of a scripted provider shows behind the gateway, too.
+ALONE = "Codex"
 # The one format beside its own with which CI runs another program.
 ELSEWHERE = {"opencode": "native", "Qwen Code": "messages", "aider": "responses", "Continue": "messages"}
 
@@ -71,7 +73,7 @@ def few_cases() -> list[Case]:
     for program in PROGRAMS:
         usual = settings_of(program)[0]
         most_used = program.name in MAX_USED
-        if works_alone(program, usual):
+        if program.name == ALONE:
             found.append(Case(program, usual, SCENARIO["file"], usual.format, gateway=False))
         upstreams = TEXT_PROVIDERS if most_used else (usual.format, ELSEWHERE[program.name])
         found += [Case(program, usual, SCENARIO["file"], upstream) for upstream in upstreams]

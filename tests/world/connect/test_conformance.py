@@ -58,7 +58,8 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
         absent("go is not installed")
     folder = tmp_path_factory.mktemp("conformance")
     protos = Path(json.loads(go("mod", "download", "-json", f"{MODULE}@{VERSION}"))["Dir"]) / "proto"
-    go("install", f"{MODULE}/cmd/connectconformance@{VERSION}", GOBIN=str(folder), GOFLAGS="-mod=mod")
+    flags = f"{os.environ.get('GOFLAGS', '')} -mod=mod"
+    go("install", f"{MODULE}/cmd/connectconformance@{VERSION}", GOBIN=str(folder), GOFLAGS=flags)
     files = [f"{SCHEMA.replace('.', '/')}/{name}.proto" for name in ("config", "service", "server_compat")]
     command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{protos}", f"--python_out={folder}", *files]
     subprocess.run(command, check=True)
