@@ -251,11 +251,11 @@ clients: $(VENV)/.installed ## run the scenarios of the clients in all languages
 	UMG_CLIENTS=go,typescript,java,rust $(BIN)/pytest tests/world/clients $(clients_args)
 
 docs: $(VENV)/.docs ## build the website of the documents in build/site; a broken link is an error
-	@$(BIN)/python -m scripts.docs_site build/site-pages build/site
+	@$(BIN)/python -m scripts.docs_site
 	@echo "==> open build/site/index.html"
 
 pictures: $(VENV)/.docs ## take the pictures of the pages by their tests in Chromium, and build the website with them
-	$(BIN)/pytest tests/world/console tests/world/pages
+	UMG_PICTURES=1 $(BIN)/pytest tests/world/console tests/world/pages
 	$(MAKE) docs
 
 recording: $(VENV)/.installed ## run the commands of the README's recording, and write docs/recording.svg

@@ -1,15 +1,17 @@
-"""Build the website of the documents: `python -m scripts.docs_site PAGES SITE` writes its pages into one folder, from
-which Sphinx makes the other.
+"""Build the website of the documents: `python -m scripts.docs_site` writes its pages into `build/site-pages`, from
+which Sphinx makes `build/site`.
 
 The pages are those of `docs/README.md`, whose sections are the navigation, and the generated reference. Links between
 them are changed to the paths in the folder; files of the repository that they link to are copied.
 """
 
+import hashlib
 import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import version
 from pathlib import Path, PurePosixPath
 from posixpath import normpath, relpath
 
@@ -65,6 +67,13 @@ PICTURES: Mapping[str, Mapping[str, str]] = {
     },
 }
 """Page -> name of a picture -> its caption. `NAME-dark` is the same in dark colours, where it exists."""
+NO_PICTURES = ROOT / "docs" / "no-pictures"
+"""Folder that does not exist."""
+PAGES, SITE = ROOT / "build" / "site-pages", ROOT / "build" / "site"
+"""Folders of the website."""
+DIGEST = "sources.sha256"
+"""File of the website with the digest of its sources."""
+PACKAGES = ("sphinx", "myst-parser", "furo")
 SCHEMES = {"light": "", "dark": "-dark"}
 """Colours of the website -> end of the names of the pictures in them."""
 STYLE = """.main { min-width: 0; }
@@ -157,10 +166,10 @@ def _parts(text: str) -> Iterator[tuple[bool, str]]:
     yield False, text[end:]
 
 
-def index() -> str:
-    """Return the first page: the contents, with the navigation."""
+def index(screenshots: Path = ROOT / SCREENSHOTS) -> str:
+    """Return the first page: the contents, with the navigation. `screenshots`: folder of its pictures."""
     text = linked((ROOT / CONTENTS).read_text(encoding="utf-8"), CONTENTS)
-    text = text.replace("\n## ", f"\n{pictures(CONTENTS)}\n## ", 1)
+    text = text.replace("\n## ", f"\n{pictures(CONTENTS, screenshots)}\n## ", 1)
     generated = "".join(f"- [{title}]({path})\n" for path, (title, _) in GENERATED.items())
     for section, paths in sections().items():
         pages = [f"{title} <{place(path)}>" for path, title in paths.items()]
@@ -186,15 +195,15 @@ def pictures(path: str, folder: Path = ROOT / SCREENSHOTS) -> str:
     return "\n".join(shown)
 
 
-def pages() -> dict[str, str]:
+def pages(screenshots: Path = ROOT / SCREENSHOTS) -> dict[str, str]:
     """Return the text of each page by its path in the repository: generated pages in `docs/reference`, the pages of the
-    navigation, and the pages that these link to, which are marked.
+    navigation, and the pages that these link to, which are marked. `screenshots`: folder of their pictures.
     """
     made = {f"docs/{path}": text() for path, (_, text) in GENERATED.items()}
     waiting = [(path, "") for paths in sections().values() for path in paths]
     for path, mark in waiting:
         text = (ROOT / path).read_text(encoding="utf-8")
-        if shown := pictures(path):
+        if shown := pictures(path, screenshots):
             text += f"\n## Pictures\n\n{shown}"
         made[path] = mark + _searched_as(path) + text
         below = {page for target, _ in targets(text, path) if (page := page_of(target)).endswith(".md")}
@@ -209,30 +218,50 @@ def _searched_as(path: str) -> str:
     return f'---\nmyst: {{html_meta: {{keywords: "{words}"}}}}\n---\n\n' if words else ""
 
 
-def write(folder: Path) -> None:
-    """Write the pages, and all files that they link to, into a folder."""
-    made = pages()
-    shutil.rmtree(folder, ignore_errors=True)
+def sources(screenshots: Path = ROOT / SCREENSHOTS) -> dict[str, bytes]:
+    """Return the pages, and all files that they link to, by their paths. `screenshots`: folder of their pictures."""
+    made = pages(screenshots)
     files = {place(path): linked(text, path).encode() for path, text in made.items()}
-    files |= {"index.md": index().encode(), "_static/wide.css": STYLE.encode()}
+    files |= {"index.md": index(screenshots).encode(), "_static/wide.css": STYLE.encode()}
     files |= {name: (ROOT / "docs" / name).read_bytes() for name in ("conf.py", "search_scorer.js")}
     for path, text in made.items():
         for target, _ in targets(text, path):
             page = page_of(target)
             if page not in made and (ROOT / page).is_file() and page != CONTENTS:
                 files[place(page)] = (ROOT / page).read_bytes()
-    files |= {f"screenshots/{each.name}": each.read_bytes() for each in (ROOT / SCREENSHOTS).glob("*.png")}
-    for name, content in files.items():
+    return files | {f"screenshots/{each.name}": each.read_bytes() for each in screenshots.glob("*.png")}
+
+
+def digest() -> str:
+    """Return the digest of all that makes the website, except for its pictures, which tests write again."""
+    parts = {**sources(NO_PICTURES), "command": Path(__file__).read_bytes()}
+    parts |= {name: version(name).encode() for name in PACKAGES}
+    return hashlib.sha256(repr(sorted(parts.items())).encode()).hexdigest()
+
+
+def write(folder: Path) -> None:
+    """Write the pages, and all files that they link to, into a folder."""
+    shutil.rmtree(folder, ignore_errors=True)
+    for name, content in sources().items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
 
 
 def build(pages: Path, site: Path) -> None:
     """Write the pages into a folder, and build the website of them in another by Sphinx; a warning is an error."""
+    shutil.rmtree(site, ignore_errors=True)
+    made_of = digest()
     write(pages)
     command = [sys.executable, "-m", "sphinx", "--quiet", "--fail-on-warning", "--keep-going", "--builder", "html"]
     subprocess.run([*command, pages, site], check=True)
+    (site / DIGEST).write_text(made_of, encoding="utf-8")
+
+
+def is_current(site: Path) -> bool:
+    """Return whether a folder has the website of the present sources, with any pictures."""
+    made = site / DIGEST
+    return made.is_file() and made.read_text(encoding="utf-8") == digest()
 
 
 if __name__ == "__main__":
-    build(*map(Path, sys.argv[1:]))
+    build(PAGES, SITE)

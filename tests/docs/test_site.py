@@ -106,3 +106,19 @@ def test_each_picture_that_the_tests_in_a_browser_write_has_a_page() -> None:
             named.add(f"{state.picture}-phone")
     listed = {name for pictures in docs_site.PICTURES.values() for name in pictures}
     assert {name.removesuffix("-dark") for name in named} == listed
+
+
+def test_a_website_is_current_with_the_digest_of_the_sources(tmp_path: Path) -> None:
+    assert not docs_site.is_current(tmp_path)
+    (tmp_path / docs_site.DIGEST).write_text(f"{docs_site.digest()} of others")
+    assert not docs_site.is_current(tmp_path)
+    (tmp_path / docs_site.DIGEST).write_text(docs_site.digest())
+    assert docs_site.is_current(tmp_path)
+
+
+def test_the_digest_of_the_sources_has_all_of_them_except_for_pictures(tmp_path: Path) -> None:
+    (tmp_path / "console-overview.png").touch()
+    plain, shown = docs_site.sources(docs_site.NO_PICTURES), docs_site.sources(tmp_path)
+    assert shown.keys() - plain.keys() == {"screenshots/console-overview.png"}
+    assert {name for name in plain if shown[name] != plain[name]} == {"index.md", "console.md"}
+    assert {"conf.py", "search_scorer.js", "_static/wide.css", "reference/grpc.md"} <= plain.keys()

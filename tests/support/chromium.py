@@ -5,6 +5,7 @@ import base64
 import os
 import re
 import shutil
+import signal
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from itertools import count
@@ -14,6 +15,10 @@ from typing import Any
 import aiohttp
 import pytest
 
+PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+"""Browsers in the order in which one is chosen: the first is Chromium without its own windows, whose pages take half of
+the processor time.
+"""
 START_SECONDS = 180
 CALL_SECONDS = 60
 FLAGS = (
@@ -115,6 +120,11 @@ class Page:
         features = [{"name": "prefers-color-scheme", "value": name}]
         await self.call("Emulation.setEmulatedMedia", {"features": features})
 
+    async def permit_clipboard(self, origin: str) -> None:
+        """Permit the pages of an origin to read and write the clipboard."""
+        permissions = ["clipboardReadWrite", "clipboardSanitizedWrite"]
+        await self.call("Browser.grantPermissions", {"permissions": permissions, "origin": origin})
+
     async def evaluate(self, script: str) -> Any:
         """Return the value of a script, or that which its promise resolves to."""
         parameters = {"expression": script, "awaitPromise": True, "returnByValue": True}
@@ -134,6 +144,9 @@ class Page:
         await self.call("Input.insertText", {"text": text})
 
     async def picture(self, path: Path) -> None:
+        """Write a picture of the page, if the variable `UMG_PICTURES` is set, as by `make pictures`."""
+        if "UMG_PICTURES" not in os.environ:
+            return
         taken = await self.call("Page.captureScreenshot", {"format": "png"})
         await asyncio.to_thread(_write, path, base64.b64decode(taken["data"]))
 
@@ -154,9 +167,9 @@ def _write(path: Path, data: bytes) -> None:
 @asynccontextmanager
 async def chromium(folder: Path) -> AsyncGenerator[Page, None]:
     """Run the browser, with its files in a folder, and yield a page. Skip the test if there is no browser."""
-    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
     if program is None:
-        pytest.skip("Chromium is not installed: apt-get install chromium")
+        pytest.skip("Chromium is not installed: apt-get install chromium-headless-shell")
     process = await asyncio.create_subprocess_exec(
         program,
         *FLAGS,
@@ -165,6 +178,7 @@ async def chromium(folder: Path) -> AsyncGenerator[Page, None]:
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
         env={**os.environ, "HOME": str(folder)},
+        start_new_session=True,  # the program may be a script that starts the browser
     )
     try:
         address = await asyncio.wait_for(_address(process), START_SECONDS)
@@ -182,7 +196,7 @@ async def chromium(folder: Path) -> AsyncGenerator[Page, None]:
             reading.cancel()
     finally:
         if process.returncode is None:
-            process.kill()
+            os.killpg(process.pid, signal.SIGKILL)
         await process.communicate()
 
 

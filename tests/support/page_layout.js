@@ -21,20 +21,21 @@
     }
     return boxes.get(node);
   };
+  const layers = new Map([[null, null]]);
   const layer = (node) => {
-    for (let at = node; at; at = at.parentElement) if (["fixed", "sticky"].includes(style(at).position)) return at;
-    return null;
+    if (!layers.has(node)) layers.set(node, ["fixed", "sticky"].includes(style(node).position) ? node : layer(node.parentElement));
+    return layers.get(node);
   };
 
   if (root.scrollWidth > width) faults.push(`the page is ${root.scrollWidth} px wide`);
 
   const texts = [];
+  const range = document.createRange();
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   for (let node = walker.nextNode(); node; node = walker.nextNode()) {
     const parent = node.parentElement;
     if (!node.data.trim() || ["SCRIPT", "STYLE", "TITLE", "OPTION"].includes(parent.tagName)) continue;
     if (!parent.checkVisibility({ checkOpacity: true, checkVisibilityCSS: true })) continue;
-    const range = document.createRange();
     range.selectNodeContents(node);
     const [box, over] = [shownIn(parent), layer(parent)];
     if (over && (over.getBoundingClientRect().right <= 0 || over.getBoundingClientRect().left >= width)) continue; // a closed drawer

@@ -78,8 +78,10 @@ class Site:
     projects: Mapping[str, str]
     _numbers: Iterator[int] = field(default_factory=count)
 
-    async def prepared(self) -> dict[str, str]:
-        """Make the objects that the tasks of one person change. Return the names by which its steps find them."""
+    async def prepared(self, prompt: str = "a red kite [[fail]]") -> dict[str, str]:
+        """Make the objects that the tasks of one person change. Return the names by which its steps find them. `prompt`:
+        of a video, which is not made.
+        """
         number = next(self._numbers)
         names = {name: f"{name}-{number}" for name in ("indexer", "leaked", "raised")}
         keys = ApiKeys(self.gateway.service.store)
@@ -88,7 +90,7 @@ class Site:
             names["raised"], budget_micro_credits=5 * MICRO, budget_period="month", project_id=self.projects["search"]
         )
         self.outside.is_repaired = False
-        body = {"model": "vidA-2", "prompt": "a red kite", "callback_url": f"{self.outside_url}/hook"}
+        body = {"model": "vidA-2", "prompt": prompt, "callback_url": f"{self.outside_url}/hook"}
         async with self.session.post("/v1/video/generations", json=body, headers=self.gateway.headers) as response:
             assert response.status == 200, await response.text()
         callbacks = self.gateway.service.tasks.context.callbacks
@@ -133,6 +135,7 @@ async def running_site(folder: Path, page: Page, database: str) -> AsyncGenerato
         projects = await _calls(gateway.service.store)
         downloads = folder / "downloads"
         await page.call("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(downloads)})
+        await page.permit_clipboard(gateway.url)
         person = Person(page, gateway.url)
         await person.sign_in(KEY)
         async with asyncio.timeout(60):  # the record is written in the background, which no event reports

@@ -38,7 +38,7 @@ class Site:
         """Open a page without a stored key."""
         await self.page.screen(*size, mobile=size == PHONE)
         await self.page.scheme(scheme)
-        await self.page.open("about:blank")  # the same address would keep the state of the page before
+        await self.page.open(f"{self.gateway.url}/healthz")  # the same address would keep the state of the page before
         await self.page.open(f"{self.gateway.url}{path}")
         await self.page.until(READY if path.startswith("/playground") else LOADED)
 
@@ -123,10 +123,7 @@ async def running_site(folder: Path) -> AsyncGenerator[Site, None]:
         url = await stack.enter_async_context(serving(upstream, handler_cancellation=True))
         config = f"channels:\n{SANDBOX}{channel('waiting', 'chat', f'{url}/v1', WAITING)}{PRICES}"
         gateway = await stack.enter_async_context(running(config, folder / "gateway"))
-        await page.call(
-            "Browser.grantPermissions",
-            {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"], "origin": gateway.url},
-        )
+        await page.permit_clipboard(gateway.url)
         yield Site(page, gateway, provider)
         provider.go_on.set()
         await page.open("about:blank")

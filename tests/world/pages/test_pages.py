@@ -3,7 +3,7 @@
 import aiohttp
 import pytest
 
-from tests.support.page_checks import contrast_faults, layout_faults
+from tests.support.page_checks import WIDTHS, contrast_faults, layout_faults
 from tests.world.pages.site import CHAT, PHONE, SCREENSHOTS, Site, no_complaint, text_of
 
 OPEN_ALL = """new Promise((done) => {
@@ -25,12 +25,17 @@ async def test_a_phone_shows_the_reference_without_scrolling_to_the_side(site: S
 
 
 async def test_the_reference_is_whole_on_every_screen_in_light_and_dark_colours(site: Site) -> None:
+    """The first operations of each section are shown on all screens; then all of them on the narrowest and the widest."""
     await site.open("/docs")
-    # every operation with its parameters, and the first members of its bodies
-    for opened in ("details", "details .inner > div > .schema > li > details"):
-        await site.page.evaluate(OPEN_ALL % f"#operations {opened}")
+    for operations, widths in (
+        ("section > details:first-of-type", WIDTHS),
+        ("section > details", (min(WIDTHS), max(WIDTHS))),
+    ):
+        # with their parameters, and the first members of their bodies
+        for opened in ("", " .inner > div > .schema > li > details"):
+            await site.page.evaluate(OPEN_ALL % f"#operations {operations}{opened}")
+        assert [fault async for fault in layout_faults(site.page, widths)] == []
     assert [fault async for fault in contrast_faults(site.page)] == []
-    assert [fault async for fault in layout_faults(site.page)] == []
 
 
 @pytest.mark.parametrize("path", ["/playground", "/docs"])

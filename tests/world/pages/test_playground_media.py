@@ -12,13 +12,16 @@ from umg_grpc.knowledge.families.video_model_rules import DOCUMENTED_MODELS, ENT
 IMAGES = [model for model in MODELS if model in IMAGE_MODELS]
 VIDEOS = [model for model in MODELS if model in DOCUMENTED_MODELS]
 SMALLEST = """for (const label of document.querySelectorAll('#settings label')) {
-  const select = document.getElementById(label.htmlFor);
-  if (label.textContent === 'resolution' && select.options) {
-    select.selectedIndex = 1;
-    select.dispatchEvent(new Event('input'));
-  }
+  const field = document.getElementById(label.htmlFor);
+  const least = {resolution: '', seconds: %d, 'frames per second': 1}[label.textContent];
+  if (least === undefined) continue;
+  if (field.options) field.selectedIndex = 1;
+  else field.value = least;
+  field.dispatchEvent(new Event('input'));
 }"""
-"""Script that chooses the smallest resolution of a model, so that its video is encoded quickly."""
+"""Script that chooses the smallest resolution, length and rate, so that a video is encoded quickly. It needs the least
+number of seconds of a model without a list of them.
+"""
 SHOWN = """new Promise(done => {
   const video = document.querySelector('#view video');
   video.onerror = () => done(-video.error.code);
@@ -65,8 +68,9 @@ async def test_every_video_model_makes_a_video(site: Site, photo: Path) -> None:
     with no_complaint(site.page, refused=True):  # records that are not written yet
         for model in VIDEOS:
             await site.choose(model)
-            await site.page.evaluate(SMALLEST)
-            needs_image = any(rows[model].needs_image for rows in ENTRY_RULES.values() if model in rows)
+            rules = [rows[model] for rows in ENTRY_RULES.values() if model in rows]
+            await site.page.evaluate(SMALLEST % max(each.ranges.get("duration_seconds", (1, 1))[0] for each in rules))
+            needs_image = any(each.needs_image for each in rules)
             if needs_image:
                 await site.add_files("#view input[type=file]", photo)
                 await site.page.until("document.querySelector('.files img')")
