@@ -2,7 +2,7 @@
 
 import hashlib
 import secrets
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sized
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -79,10 +79,11 @@ async def record_change(
     after: Mapping[str, object],
 ) -> None:
     """Write the event of a change in its transaction. `before`, `after`: settings of the object without secrets, None
-    for a new object; the members that differ are written, and nothing if none does.
+    for a new object; the members that differ are written, and nothing if none does. Of a new object those with a value
+    are written.
     """
     # as JSON, in which settings from a request equal those from the database
-    new = {name: msgspec.Raw(_encode(value)) for name, value in after.items()}
+    new = {name: msgspec.Raw(_encode(value)) for name, value in after.items() if before is not None or _is_set(value)}
     former = None
     if before is not None:
         former = {name: msgspec.Raw(_encode(value)) for name, value in before.items()}
@@ -97,6 +98,11 @@ async def record_change(
     event_id = f"audit_{digest[:24]}"
     if await session.get(AuditRow, event_id) is None:
         session.add(_row(event_id, now, act, changed, before_json=texts[0], after_json=texts[1]))
+
+
+def _is_set(value: object) -> bool:
+    """Return whether a setting has a value, which 0 and false are."""
+    return value is not None and not (isinstance(value, Sized) and len(value) == 0)
 
 
 class AuditLog:

@@ -45,7 +45,9 @@ async def test_each_change_of_a_key_is_an_event_without_secrets(store: Store) ->
         assert (event.object_kind, event.object_id, event.object_name) == ("key", key.key_id, "app")
         assert not any(secret in event.before_json + event.after_json for secret in (first, second, "secret"))
     assert created.before_json == ""
-    assert json.loads(created.after_json)["name"] == "app"
+    settings = json.loads(created.after_json)
+    assert (settings["name"], settings["administrator"]) == ("app", False)
+    assert not [name for name, value in settings.items() if value in (None, "", [], {})]
     assert (updated.before_json, updated.after_json) == ('{"requests_per_minute":null}', '{"requests_per_minute":7}')
     assert json.loads(rotated.before_json)["prefix"] == first[:11]
     assert json.loads(revoked.before_json) == {"revoke_time": None}

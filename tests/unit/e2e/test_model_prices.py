@@ -24,6 +24,9 @@ from umg_grpc.cli.admin_client import CommandError
 from umg_grpc.cli.common_flags import AdminTarget
 from umg_grpc.cli.text_tables import Form
 from umg_grpc.config import parse
+from umg_grpc.routing.set_model_prices import SetPrices
+from umg_grpc.service.channels.set_price_table import SetPriceTable
+from umg_grpc.service.servicers import model_price_administration
 from umg_grpc.v1 import pb
 
 INPUT, OUTPUT = pb.BILLABLE_UNIT_INPUT_TOKEN, pb.BILLABLE_UNIT_OUTPUT_TOKEN
@@ -118,6 +121,26 @@ async def test_calls_of_every_process_are_charged_by_a_set_price(prepared_databa
         await update(HttpAdmin(two.url, KEY))  # takes it back
         await until(lambda: not any(each.prices.micro_credits for each in one.service.router.targets("own")))
         assert await talk(one, secret) == 403
+
+
+async def test_an_update_reads_the_set_prices_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads = list[None]()
+
+    class CountedTable(SetPriceTable):
+        async def read(self) -> SetPrices:
+            reads.append(None)
+            return await super().read()
+
+    monkeypatch.setattr(model_price_administration, "SetPriceTable", CountedTable)
+    async with provider() as url, running(config(url), tmp_path) as gateway:
+        admin = HttpAdmin(gateway.url, KEY)
+        await update(admin, prices=SET[:1], channel="b", note="before")
+        for prices, notes in ((SET, {"contract", "before"}), ([], {"before"})):
+            reads.clear()
+            made = await update(admin, prices=prices, note="contract")
+            assert (len(reads), {each.note for each in made.overrides}) == (1, notes)
+            [shown] = (await listed(admin, text="own")).models
+            assert {*map(str, made.overrides)} == {*map(str, shown.overrides)}
 
 
 async def test_a_set_price_survives_a_restart_and_ends_where_the_file_states_one(prepared_database: Database) -> None:

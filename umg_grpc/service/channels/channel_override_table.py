@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from sqlalchemy import select
-from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.exc import IntegrityError
 
 from umg_grpc.access.audit_log import CURRENT_ACT, Act, ChangedObject, record_change
 from umg_grpc.base.time_units import micros_of
@@ -49,36 +49,40 @@ class ChannelOverrideTable:
             ]
         return overrides, checks
 
-    @repeated_idempotent
     async def change(self, channel: str, values: Mapping[str, int | None], note: str) -> None:
         """Set overrides of a channel, or delete those whose value is None. `note`: reason of the change."""
+        try:
+            await self._change(channel, values, note)
+        except IntegrityError:  # another process has inserted a row at the same moment
+            await self._change(channel, values, note)
+
+    @repeated_idempotent
+    async def _change(self, channel: str, values: Mapping[str, int | None], note: str) -> None:
         act, now = CURRENT_ACT.get() or Act(), utc_of(self._store.clock)
         async with self._store.write() as session:
-            before, is_changed = await _settings(session, channel), False
-            for setting, value in values.items():
-                row = await session.get(ChannelOverrideRow, (channel, setting), with_for_update=True)
-                if (row is None and value is None) or (row is not None and (row.value, row.note) == (value, note)):
+            query = select(ChannelOverrideRow).where(ChannelOverrideRow.channel == channel).with_for_update()
+            rows = {row.setting: row for row in await session.scalars(query)}
+            before = {setting: row.value for setting, row in rows.items()}
+            changed = {name: value for name, value in values.items() if not _holds(rows.get(name), value, note)}
+            for setting, value in changed.items():
+                if value is None:
+                    await session.delete(rows[setting])
                     continue
-                is_changed = True
-                if value is not None:
-                    await session.merge(
-                        ChannelOverrideRow(
-                            channel=channel,
-                            setting=setting,
-                            value=value,
-                            note=note,
-                            actor_id=act.actor_id[:64],
-                            actor_name=act.actor_name,
-                            update_micros=micros_of(now),
-                        )
+                await session.merge(
+                    ChannelOverrideRow(
+                        channel=channel,
+                        setting=setting,
+                        value=value,
+                        note=note,
+                        actor_id=act.actor_id[:64],
+                        actor_name=act.actor_name,
+                        update_micros=micros_of(now),
                     )
-                elif row is not None:
-                    await session.delete(row)
-            if is_changed:
+                )
+            if changed:
                 await session.flush()
-                after = {**await _settings(session, channel), "note": note}
-                changed = ChangedObject(CHANNEL_KIND, channel, channel)
-                await record_change(session, now, changed, {**before, "note": ""}, after)
+                settings = {**_settings(before), "note": ""}, {**_settings({**before, **changed}), "note": note}
+                await record_change(session, now, ChangedObject(CHANNEL_KIND, channel, channel), *settings)
 
     @repeated_idempotent
     async def record_check(self, channel: str, result: Mapping[str, object], success: SuccessfulCheck | None) -> None:
@@ -90,11 +94,14 @@ class ChannelOverrideTable:
             await record_change(session, utc_of(self._store.clock), changed, None, result)
 
 
-async def _settings(session: AsyncSession, channel: str) -> dict[str, object]:
+def _holds(row: ChannelOverrideRow | None, value: int | None, note: str) -> bool:
+    """Return whether an override has this value and note already. `row`, `value`: None without an override."""
+    return value is None if row is None else (row.value, row.note) == (value, note)
+
+
+def _settings(values: Mapping[str, int | None]) -> dict[str, object]:
     """Return the overrides of a channel for the audit log; None for the config's value."""
-    rows = await session.scalars(select(ChannelOverrideRow).where(ChannelOverrideRow.channel == channel))
-    values = {row.setting: row.value for row in rows}
-    return {DISABLED_SETTING: DISABLED_SETTING in values, WEIGHT_SETTING: values.get(WEIGHT_SETTING)}
+    return {DISABLED_SETTING: values.get(DISABLED_SETTING) is not None, WEIGHT_SETTING: values.get(WEIGHT_SETTING)}
 
 
 def _override(row: ChannelOverrideRow) -> ChannelOverride:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
 
 from umg_grpc.access.audit_log import CURRENT_ACT, Act, ChangedObject, record_change
 from umg_grpc.base.time_units import micros_of
@@ -32,34 +33,36 @@ class SetPriceTable:
         async with self._store.read() as session:
             return prices_by_place(map(_set_price, await session.scalars(select(ModelPriceRow))))
 
+    async def change(self, model: str, channel: str, prices: Sequence[pb.Price], note: str) -> SetPrice | None:
+        """Set the prices of a model at a channel, or delete them if there are none. `note`: reason of the change.
+        Return them as they are stored, None for deleted ones.
+        """
+        try:
+            return await self._change(model, channel, prices, note)
+        except IntegrityError:  # another process has inserted the row at the same moment
+            return await self._change(model, channel, prices, note)
+
     @repeated_idempotent
-    async def change(self, model: str, channel: str, prices: Sequence[pb.Price], note: str) -> None:
-        """Set the prices of a model at a channel, or delete them if there are none. `note`: reason of the change."""
+    async def _change(self, model: str, channel: str, prices: Sequence[pb.Price], note: str) -> SetPrice | None:
         act, now = CURRENT_ACT.get() or Act(), utc_of(self._store.clock)
         async with self._store.write() as session:
             row = await session.get(ModelPriceRow, (model, channel), with_for_update=True)
             before = () if row is None else _set_price(row).prices
             if before == tuple(prices) and (row is None or row.note == note):
-                return
+                return None if row is None else _set_price(row)
+            changed = SetPrice(
+                *(model, channel, tuple(prices), note, act.actor_id[:64], act.actor_name), update_micros=micros_of(now)
+            )
             if prices:
-                await session.merge(
-                    ModelPriceRow(
-                        model=model,
-                        channel=channel,
-                        prices=_encoded(prices),
-                        note=note,
-                        actor_id=act.actor_id[:64],
-                        actor_name=act.actor_name,
-                        update_micros=micros_of(now),
-                    )
-                )
+                await session.merge(_row(changed))
             elif row is not None:
                 await session.delete(row)
             await session.flush()
             name = "price" if channel == EVERY_CHANNEL else f"price at {channel}"
-            changed = ChangedObject(MODEL_KIND, model, model)
             texts = [prices_text(each) or None for each in (before, prices)]
-            await record_change(session, now, changed, {name: texts[0], "note": ""}, {name: texts[1], "note": note})
+            priced = ChangedObject(MODEL_KIND, model, model)
+            await record_change(session, now, priced, {name: texts[0], "note": ""}, {name: texts[1], "note": note})
+            return changed if prices else None
 
 
 def _set_price(row: ModelPriceRow) -> SetPrice:
@@ -74,6 +77,18 @@ def _set_price(row: ModelPriceRow) -> SetPrice:
         actor_id=row.actor_id,
         actor_name=row.actor_name,
         update_micros=row.update_micros,
+    )
+
+
+def _row(price: SetPrice) -> ModelPriceRow:
+    return ModelPriceRow(
+        model=price.model,
+        channel=price.channel,
+        prices=_encoded(price.prices),
+        note=price.note,
+        actor_id=price.actor_id,
+        actor_name=price.actor_name,
+        update_micros=price.update_micros,
     )
 
 

@@ -66,13 +66,12 @@ class ModelPriceActs:
         prices = checked_prices(request.prices)
         place = (_model(request.model, states, known, is_removal=not prices), request.channel)
         _check_place(place, states, known, is_removal=not prices)
-        planned = {key: each for key, each in known.items() if key != place}
-        if prices:
-            planned = {**planned, **prices_by_place([SetPrice(*place, prices, request.note, "", "", 0)])}
+        new = SetPrice(*place, prices, request.note, "", "", 0) if prices else None
         if not request.dry_run:
-            await self._table.change(*place, prices, request.note)
+            new = await self._table.change(*place, prices, request.note)
             await self._source.apply()
-            planned = dict(await self._table.read())
+        others = [each for key, each in known.items() if key != place]
+        planned = prices_by_place([*others, new] if new is not None else others)
         if not _channels(place[0], states):  # its last price was taken back
             return pb.UpdateModelPriceResponse()
         return pb.UpdateModelPriceResponse(model=await self._report.one(states, planned, place[0], _keys(authority)))
