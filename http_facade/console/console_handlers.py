@@ -117,8 +117,9 @@ class ConsoleHandlers:
         browser = BrowserSession(exchange.request, self._sign_on.base_url)
         if not browser.token:
             return _sign_in(exchange)
-        calls = SessionCalls(self._methods, exchange, browser.token)
         try:
+            credential = await self._settings.session_credential(browser.token)
+            calls = SessionCalls(self._methods, exchange, browser.token, credential)
             rights = CallerRights(await calls.call(pb.GetCallerRequest(), pb.GetCallerResponse))
         except UmgError as error:
             if error.reason != pb.ERROR_REASON_INVALID_KEY:

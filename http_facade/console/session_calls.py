@@ -8,7 +8,7 @@ from google.protobuf.descriptor_pool import Default
 from google.protobuf.message import Message
 
 from http_facade.console.caller_rights import ResponseT
-from http_facade.exchange.grpc_service_calls import administrative_metadata
+from http_facade.exchange.grpc_service_calls import administrative_metadata, attach
 from http_facade.exchange.http_exchange import HttpExchange
 from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.operations import ADMINISTRATIVE_SERVICES
@@ -36,14 +36,16 @@ def session_methods(channel: grpc.aio.Channel) -> "Methods":
 class SessionCalls:
     """Client of the services that accept sessions, for one request of a browser."""
 
-    def __init__(self, methods: "Methods", exchange: HttpExchange, token: str) -> None:
-        """Create a client. `token`: of the session, which becomes the credential of the calls."""
+    def __init__(self, methods: "Methods", exchange: HttpExchange, token: str, credential: object) -> None:
+        """Create a client. `token`: of the session, which is the credential of the calls; `credential`: the session as
+        it was checked for this request, so that not each call reads it again.
+        """
         exchange.authorization = f"{SESSION_SCHEME} {token}"
-        self._methods, self._exchange = methods, exchange
+        self._methods, self._exchange, self._credential = methods, exchange, credential
 
     async def call(self, request: Message, kind: type[ResponseT]) -> ResponseT:
         """Call the method with this type of request. Raise UmgError."""
-        method = self._methods[request.DESCRIPTOR.full_name]
+        method = attach(self._methods[request.DESCRIPTOR.full_name], None, self._credential)
         try:
             response = await method(request, metadata=administrative_metadata(self._exchange, CONSOLE_FACE))
         except grpc.aio.AioRpcError as error:

@@ -73,6 +73,10 @@ class Drain:
     is_announced: bool = False
 
 
+async def no_credential(_token: str) -> None:
+    """Return no credential of a session: each call reads the session by its token."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """Settings of the HTTP server: limits, timeouts, and the process's objects for readiness, metrics and keys."""
@@ -105,6 +109,10 @@ class Settings:
     """
     valid_caller: Callable[[object], object] = lambda _key: None
     """Returns the holder of a key that `find_key` has returned; None if it has to be found again."""
+    session_credential: Callable[[str], Awaitable[object]] = no_credential
+    """Returns the session with a token, checked by a service in the same process for the calls of one page, which does
+    not read it for each of them; None with a service in another process. Raises UmgError(INVALID_KEY) if it has ended.
+    """
     sign_on: BrowserSignOn | None = None
     """Sign-on of people by a service in the same process; None without one."""
     sign_in_failures: FailureLimit = field(default_factory=FailureLimit)

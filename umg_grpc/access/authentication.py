@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 
 import structlog
 from structlog.typing import FilteringBoundLogger
@@ -36,11 +37,21 @@ OUTAGE_RELOAD_SECONDS = 10.0  # the same after an outage: another server, withou
 FIRST_LOAD_SECONDS = 2.0  # longest wait for the first load at the start
 KEYS_PER_PAGE = 200  # keys loaded by one query, after which the event loop runs other tasks
 MAX_QUEUED = 65_536
+CREDENTIAL_SECONDS = 5.0  # longest time in which a page makes its calls with the session as it was at its first one
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 _Outcome = Caller | Rejection | None
 """Result of a lookup; None if the database did not answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionCredential:
+    """Session that was checked for a page, as the credential of the page's calls in this process."""
+
+    caller: Caller
+    end: float
+    """Time of the monotonic clock until which it is valid."""
 
 
 class Authenticator:
@@ -141,10 +152,12 @@ class Authenticator:
         return known if known is not None and self.valid_caller(known) is not None else None
 
     def valid_caller(self, known: object) -> Caller | None:
-        """Return the caller of a key or token that `find` returned. Return None for any other object, and for a key or
-        token that has become invalid or must be looked up again.
+        """Return the caller of a key or token that `find` returned, or of a session that was checked for a page. Return
+        None for any other object, and for one that has become invalid or must be looked up again.
         """
         if not isinstance(known, KnownKey):
+            if isinstance(known, SessionCredential):
+                return known.caller if known.end > self._monotonic() else None
             return self._token_caller(known) if isinstance(known, KnownToken) else None
         if not self._is_usable(known):
             return None
@@ -223,6 +236,12 @@ class Authenticator:
         if self._sessions is None:
             raise UmgError(pb.ERROR_REASON_INVALID_KEY, "there are no sessions here; send an API key")
         return await self._sessions.authenticate(token)
+
+    async def session_credential(self, token: str) -> SessionCredential:
+        """Return a session as the credential of the calls of one page, so that not each of them reads it again. Raise
+        UmgError as `authenticate_session`.
+        """
+        return SessionCredential(await self.authenticate_session(token), self._monotonic() + CREDENTIAL_SECONDS)
 
     def _is_usable(self, known: KnownKey) -> bool:
         """Return whether the state of the key in memory is recent enough. If it is old, request a look-up."""

@@ -16,7 +16,7 @@ from umg_grpc.access.cached_api_keys import caller_of
 from umg_grpc.access.caller_identity import Caller
 from umg_grpc.access.principals import Membership
 from umg_grpc.access.session_keys import revoke_keys_of_session
-from umg_grpc.access.users import User, Users
+from umg_grpc.access.users import User, Users, principal_of
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config.sign_on_section import Sessions as SessionTimes
 from umg_grpc.store import Store
@@ -153,7 +153,8 @@ class UserSessions:
         owner = await self._users.find(key.user_id) if key.user_id else None
         if not self._is_valid(key) or (owner is not None and owner.disabled):
             return None
-        return caller_of(key), await self._roles(key), ""
+        principal = principal_of(key.name, key.user_id, owner, administrator=key.administrator)
+        return replace(caller_of(key), principal=principal), () if principal is None else principal.memberships, ""
 
     async def authenticate(self, token: str) -> Caller:
         """Return the subject of the calls of a session. Raise UmgError: INVALID_KEY if it has ended, UNAVAILABLE if the
@@ -265,11 +266,6 @@ class UserSessions:
     def _is_valid(self, key: Key) -> bool:
         is_usable = not key.is_user_disabled and closed_level(key.levels) is None
         return is_usable and key.is_live(utc_of(self._clock))
-
-    async def _roles(self, key: Key) -> tuple[Membership, ...]:
-        """Return the roles with which a key administers; none for the key of a holder or a person."""
-        principal = await self._users.principal_of_key(key.name, key.user_id, administrator=key.administrator)
-        return () if principal is None else principal.memberships
 
 
 def has_ended(times: SessionTimes, now: datetime) -> ColumnElement[bool]:

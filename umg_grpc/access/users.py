@@ -113,13 +113,9 @@ class Users:
     async def principal_of_key(
         self, name: str, user_id: str, *, administrator: bool, has_token: bool = False
     ) -> Principal | None:
-        """Return the principal as which a key administers. The key of an administrator owns the gateway; the key of a
-        service account, and the token of a user (`has_token`), have the user's roles; None for any other key.
-        """
-        if administrator:
-            return gateway_owner(user_id, name)
-        user = await self.find(user_id) if user_id else None
-        return user.principal if user is not None and (user.kind == SERVICE_ACCOUNT or has_token) else None
+        """Return the principal as which a key administers, as `principal_of` does; reads its owner if that matters."""
+        owner = await self.find(user_id) if user_id and not administrator else None
+        return principal_of(name, user_id, owner, administrator=administrator, has_token=has_token)
 
     @repeated
     async def page(
@@ -229,6 +225,17 @@ class Users:
         changed = ChangedObject("user", after.user_id, after.name, account)
         former = None if before is None else _audited(before)
         await record_change(session, utc_of(self._clock), changed, former, _audited(after))
+
+
+def principal_of(
+    name: str, user_id: str, owner: User | None, *, administrator: bool, has_token: bool = False
+) -> Principal | None:
+    """Return the principal as which a key of `owner` administers. The key of an administrator owns the gateway; the key
+    of a service account, and the token of a user (`has_token`), have the user's roles; None for any other key.
+    """
+    if administrator:
+        return gateway_owner(user_id, name)
+    return owner.principal if owner is not None and (owner.kind == SERVICE_ACCOUNT or has_token) else None
 
 
 def _audited(user: User) -> dict[str, object]:

@@ -13,7 +13,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from http_facade.app import App, Runner, make_app
 from http_facade.exchange.readiness_response import Readiness
-from http_facade.exchange.server_settings import Drain, Settings
+from http_facade.exchange.server_settings import Drain, Settings, no_credential
 from http_facade.routes import METRICS_ROUTES, PAGE_SHAPES, Shape, routes_without
 from umg_grpc.access.bootstrap_key import BOOTSTRAP_KEY_VARIABLE, Bootstrap, configured_secret, ensure_bootstrap
 from umg_grpc.base.grpc_proxies import WITHOUT_PROXY
@@ -236,6 +236,7 @@ def _app(
         calls_are_logged=service is not None,
         find_key=service.authenticator.find if service is not None else lambda _: None,
         valid_caller=service.authenticator.valid_caller if service is not None else lambda _: None,
+        session_credential=service.authenticator.session_credential if service is not None else no_credential,
         sign_on=service.sign_on if service is not None else None,
         key_fields=service.key_fields if service is not None else lambda _: {},
         note_refused=service.note_refused if service is not None else lambda _: None,

@@ -9,6 +9,7 @@ from sqlalchemy import func, select
 from tests.unit.access.conftest import Clock
 from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.access.audit_log import AuditFilter, AuditLog
+from umg_grpc.access.authentication import CREDENTIAL_SECONDS, Authenticator
 from umg_grpc.access.principals import WHOLE_GATEWAY, Membership, Role
 from umg_grpc.access.sessions import CODE_MINUTES, UserSession, UserSessions
 from umg_grpc.access.users import User, Users
@@ -55,6 +56,23 @@ async def test_a_session_has_its_users_roles_and_ends(sessions: UserSessions, st
     assert session.caller.principal.memberships == session.roles == (Membership(WHOLE_GATEWAY, Role.VIEWER),)
     assert session.idle_end - clock.utc() == timedelta(seconds=IDLE)
     assert session.end - clock.utc() == timedelta(seconds=ABSOLUTE)
+
+
+async def test_a_page_calls_with_its_session_for_some_seconds(
+    sessions: UserSessions, keys: ApiKeys, store: Store, clock: Clock
+) -> None:
+    authenticator = Authenticator(keys, monotonic=clock, now=clock, sessions=sessions)
+    token = await opened(sessions, store)
+    credential = await authenticator.session_credential(token)
+    caller = authenticator.valid_caller(credential)
+    assert caller is not None
+    assert (caller.name, caller.session_id) == ("Ada", (await found(sessions, token)).session_id)
+    clock.seconds += CREDENTIAL_SECONDS
+    assert authenticator.valid_caller(credential) is None
+    await sessions.end(token)
+    with pytest.raises(UmgError) as caught:
+        await authenticator.session_credential(token)
+    assert caught.value.reason == pb.ERROR_REASON_INVALID_KEY
 
 
 async def test_the_token_is_not_stored(sessions: UserSessions, store: Store) -> None:

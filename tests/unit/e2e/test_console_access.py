@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 
 import pytest
 import pytest_asyncio
+from sqlalchemy import event
 
 from http_facade.console import object_names
 from tests.support.console_browser import Browser, Reply
@@ -45,6 +46,23 @@ async def forced(browser: Browser, path: str, name: str, /, **fields: str) -> Re
 
 async def account_of(world: World, name: str) -> Account:
     return await Accounts(world.gateway.service.store).get(name)
+
+
+async def test_a_page_reads_its_session_once(world: World) -> None:
+    reads, engine = list[str](), world.gateway.service.store._engine.sync_engine
+
+    def note(_1: object, _2: object, statement: str, *_3: object) -> None:
+        if "FROM sessions" in statement:
+            reads.append(statement)
+
+    event.listen(engine, "before_cursor_execute", note)
+    try:
+        for path in ("/console", "/console/usage", "/console/people"):
+            reads.clear()
+            assert (await world.owner.get(path)).status == 200
+            assert len(reads) == 1, path
+    finally:
+        event.remove(engine, "before_cursor_execute", note)
 
 
 async def test_an_organisation_and_its_project_are_created_and_listed_as_a_tree(world: World) -> None:
