@@ -135,7 +135,9 @@ def read_filters(query: Mapping[str, str], now: datetime) -> Filters:
 
 def _time(text: str, name: str, now: datetime) -> datetime:
     if match := SPAN_PATTERN.fullmatch(text):
-        return now - timedelta(seconds=int(match[1]) * UNIT_SECONDS[match[2]])
+        time = now - timedelta(seconds=int(match[1]) * UNIT_SECONDS[match[2]])
+        # a whole minute, whose calls totals have
+        return time if match[2] == "s" else time.replace(second=0, microsecond=0)
     if text == "month":
         return now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     try:

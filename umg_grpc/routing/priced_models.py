@@ -108,12 +108,18 @@ class PricedModels:
             return self._router.targets(model)
         return ()
 
-    def rows(self, models: Iterable[tuple[str, Sequence[Target]]]) -> list[PricedRow]:
-        """Return the models that a channel serves, with their prices. `models`: ids and their channels."""
-        return [self._row(model, targets) for model, targets in models if targets]
+    def rows(self, models: Iterable[tuple[str, Sequence[Target]]], *, unpriced_only: bool = False) -> list[PricedRow]:
+        """Return the models that a channel serves, with their prices. `models`: ids and their channels;
+        `unpriced_only`: only those with an operation without a price.
+        """
+        found = (self._row(model, targets, unpriced_only=unpriced_only) for model, targets in models if targets)
+        return [row for row in found if row is not None]
 
-    def _row(self, model: str, targets: Sequence[Target]) -> PricedRow:
+    def _row(self, model: str, targets: Sequence[Target], *, unpriced_only: bool) -> PricedRow | None:
         priced = [(each, target_prices(self._config, each.channel, model, each.model)) for each in targets]
+        unpriced = unpriced_operations([(target.operations, prices) for target, prices in priced])
+        if unpriced_only and not unpriced:
+            return None
         channels = [
             ChannelPrice(
                 target,
@@ -126,7 +132,7 @@ class PricedModels:
             model,
             self._aliases.get(model, ()),
             channels,
-            unpriced_operations([(target.operations, prices) for target, prices in priced]),
+            unpriced,
             self._calls.get(model, 0),
             is_listed=model in self._listed,
         )

@@ -100,6 +100,8 @@ class SummaryRequest:
     """Time span of the series, one of `SUM_BUCKETS`."""
     dimension: str
     """Dimension of the groups, one of `ALL_DIMENSIONS`."""
+    now: int
+    """Time of the request in microseconds since 1970."""
 
 
 @dataclass(frozen=True)
@@ -134,18 +136,16 @@ class CallSummaries:
             keys = await with_known_keys(session, request.calls.keys)
             request = replace(request, calls=replace(request.calls, keys=keys))
             dialect = (await session.connection()).dialect.name
-            reader = _Reader(session, request, tables, int(self._store.clock.now() * 1e6), dialect)
-            return await reader.read()
+            return await _Reader(session, request, tables, dialect).read()
 
 
 class _Reader:
     """Reader of one summary in one snapshot."""
 
     def __init__(
-        self, session: AsyncSession, request: SummaryRequest, tables: Sequence[FromClause], now: int, dialect: str
+        self, session: AsyncSession, request: SummaryRequest, tables: Sequence[FromClause], dialect: str
     ) -> None:
-        self._session, self._request, self._tables = session, request, tables
-        self._now, self._dialect = now, dialect
+        self._session, self._request, self._tables, self._dialect = session, request, tables, dialect
         since, until = micros_of(request.calls.since), micros_of(request.calls.until or request.calls.since)
         self._spans = ((_CURRENT, since, until), (_PREVIOUS, max(0, 2 * since - until), since))
 
@@ -171,7 +171,7 @@ class _Reader:
     ) -> list[UsagePart]:
         current, *earlier = self._tables
         usable = usable_totals([*columns], bucket, among)
-        parts = divided(current, usable, since, until, self._now)
+        parts = divided(current, usable, since, until, self._request.now)
         found = [*(UsagePart(table, since, until) for table in earlier if since < until), *parts]
         return found or [UsagePart(current, since, until)]  # a query needs one, also for a span without any time
 

@@ -84,7 +84,9 @@ def usable_totals(columns: Collection[str], bucket: str, among: Sequence[Totals]
 
 
 def divided(records: FromClause, tables: Sequence[Totals], since: int, until: int, now: int) -> Iterator[UsagePart]:
-    """Yield the parts of a time span: the parts that these totals cover, and others, to be read from the records."""
+    """Yield the parts of a time span: the parts that these totals cover, and others, to be read from the records. The
+    totals of a running bucket have no call after `now`, so that they cover the end of a span that ends now.
+    """
     if since >= until:
         return
     if not tables:
@@ -92,7 +94,8 @@ def divided(records: FromClause, tables: Sequence[Totals], since: int, until: in
         return
     [totals, *shorter] = tables
     begin = since if totals.kept is None else max(since, now - totals.kept // timedelta(microseconds=1))
-    start, end = next_start(totals.bucket, begin), start_of(totals.bucket, until)
+    start = next_start(totals.bucket, begin)
+    end = start_of(totals.bucket, until) if until < now else next_start(totals.bucket, until)
     if start >= end:
         yield from divided(records, shorter, since, until, now)
         return

@@ -7,6 +7,7 @@ one), which does not depend on other work of the machine.
 
 import argparse
 import asyncio
+import logging
 import shutil
 import sys
 import tempfile
@@ -15,6 +16,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+import structlog
 from sqlalchemy import text
 
 from tests.proofs.usage_scale.console_pages import PageVisit, measure_pages, visits
@@ -102,6 +104,7 @@ def main() -> None:
     parser.add_argument("--sqlite", action="store_true", help="use SQLite in place of PostgreSQL")
     parser.add_argument("--only", choices=PARTS, help="measure this part alone")
     given = parser.parse_args()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     filling = Filling(datetime.now(UTC), given.rows, given.days, keys=given.keys)
     directory = Path(tempfile.mkdtemp(prefix="umg-usage-"))  # short: it is part of a socket's path
     server = None if given.sqlite else Postgres(directory)

@@ -87,7 +87,7 @@ async def test_pages_of_the_console_read_records_by_indexes_and_make_few_calls(
     pages = [page for page in visits(END, SPANS, {"newest": timedelta()}, 25_000) if page.name in SHOWN]
     # few records are read without an index where many are not
     planned = f"{url}&options=-c%20enable_seqscan%3Doff"
-    found = [page async for page in measure_pages(planned, tmp_path, pages, postgres, times=1)]
+    found = [page async for page in measure_pages(planned, tmp_path, pages, postgres, times=0)]
     assert len(found) == len(SHOWN)
     wrong = [page for page in found if page.status != 200 or page.scans or page.calls > MAX_CALLS + 1]
     assert not wrong, "\n".join(map(str, wrong))

@@ -11,8 +11,10 @@ NOW = datetime(2026, 11, 30, 14, 2, 31, tzinfo=UTC)
 
 
 def test_a_span_begins_before_now_and_a_time_at_itself() -> None:
-    assert read_filters({}, NOW).start == NOW - timedelta(hours=24)
-    assert read_filters({"since": "7d"}, NOW).start == NOW - timedelta(days=7)
+    minute = NOW.replace(second=0)
+    assert read_filters({}, NOW).start == minute - timedelta(hours=24)
+    assert read_filters({"since": "7d"}, NOW).start == minute - timedelta(days=7)
+    assert read_filters({"since": "90s"}, NOW).start == NOW - timedelta(seconds=90)
     assert read_filters({"since": "month"}, NOW).start == datetime(2026, 11, 1, tzinfo=UTC)
     found = read_filters({"since": "2026-11-01", "until": "2026-11-02T03:00:00+02:00"}, NOW)
     assert (found.start, found.end) == (datetime(2026, 11, 1, tzinfo=UTC), datetime(2026, 11, 2, 1, tzinfo=UTC))

@@ -47,9 +47,10 @@ class ModelPriceReport:
         models = _models(states, await self._prices(states), await self._calls(keys))
         router = states.channels.router
         names = [router.resolve(request.model).model.id] if request.model else models.names()
-        rows = await asyncio.to_thread(models.rows, [(name, models.targets(name)) for name in names])
+        served = [(name, models.targets(name)) for name in names]
+        rows = await asyncio.to_thread(models.rows, served, unpriced_only=request.unpriced_only)
         unpriced, text = [row for row in rows if row.unpriced], request.text.strip().lower()
-        found = [row for row in (unpriced if request.unpriced_only else rows) if not text or row.fits(text, view)]
+        found = [row for row in rows if not text or row.fits(text, view)]
         found = sorted((row for row in found if after is None or row.position > after), key=lambda row: row.position)
         page = found[: request.page_size if request.HasField("page_size") else PAGE_SIZE]
         of_keys = await self._keys([row.model for row in page if row.unpriced and row.calls], keys)

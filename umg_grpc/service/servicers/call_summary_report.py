@@ -47,7 +47,8 @@ class CallSummaryReport:
     @converted_errors()
     async def get(self, request: pb.GetCallSummaryRequest, keys: KeySelection = EVERY_KEY) -> pb.GetCallSummaryResponse:
         """Return the summary of the calls of `keys`. Raise UmgError(INVALID_FIELD) for a wrong time or bucket."""
-        calls = selected(request, utc_of(self._clock), keys)
+        now = utc_of(self._clock)
+        calls = selected(request, now, keys)
         since, until = micros_of(calls.since), micros_of(calls.until or calls.since)
         calls = replace(calls, since=time_of(since), until=time_of(until))
         bucket = BUCKET_NAMES[request.bucket] if request.bucket else _bucket_of(until - since)
@@ -56,7 +57,7 @@ class CallSummaryReport:
             problem = f"the span has more than {MAX_BUCKETS} buckets; choose longer ones, a shorter span, or none"
             raise invalid("bucket", problem)
         dimension = DIMENSION_NAMES[request.group_by] if request.group_by else MODEL_DIMENSION
-        summary = await self._summaries.read(SummaryRequest(calls, bucket, dimension))
+        summary = await self._summaries.read(SummaryRequest(calls, bucket, dimension, micros_of(now)))
         response = pb.GetCallSummaryResponse(bucket=BUCKET_VALUES[bucket])
         _add_totals(response, summary, since, until)
         response.buckets.extend(_bucket(summary, bucket, start) for start in starts)
