@@ -66,14 +66,15 @@ def check_typed(form: Mapping[str, str], name: str, expected: str) -> None:
         raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field=name)
 
 
-def version(settings: Message) -> str:
+def version(*settings: Message) -> str:
     """Return a text that differs once settings were changed, for the field `SEEN_FIELD` of the form that shows them."""
-    return hashlib.blake2b(settings.SerializeToString(deterministic=True), digest_size=8).hexdigest()
+    texts = sorted(each.SerializeToString(deterministic=True) for each in settings)  # rows of a table have no order
+    return hashlib.blake2b(b"".join(texts), digest_size=8).hexdigest()
 
 
-def check_seen(form: Mapping[str, str], settings: Message) -> None:
+def check_seen(form: Mapping[str, str], *settings: Message) -> None:
     """Raise UmgError(ALREADY_EXISTS) if settings were changed since the form was shown, which else takes that back."""
-    if form.get(SEEN_FIELD, version(settings)) != version(settings):
+    if form.get(SEEN_FIELD, version(*settings)) != version(*settings):
         message = "not saved: someone changed this since the page was loaded; compare your entries, then save again"
         raise UmgError(pb.ERROR_REASON_ALREADY_EXISTS, message)
 

@@ -35,6 +35,7 @@ CHECK_MARKS = {
 }
 DISABLED_MARK = Mark("off", "disabled")
 CONFIRMED_FIELD = "confirmed"
+DISABLED_SETTING, WEIGHT_SETTING = "disabled", "weight"
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,8 @@ class ChannelLine:
     keys: str
     weight: int
     priority: int
+    seen: str
+    """Version of the override that disables it, which the forms show that disable and enable it."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,8 @@ class ChannelView:
     charts: ChartTable | None
     may_check: bool
     may_change: bool
+    seen: str
+    """Version of the override of its weight, which the form shows."""
     history: str
 
 
@@ -117,6 +122,7 @@ class DisableView:
     path: str
     name: str
     note: str
+    seen: str
     models: Sequence[pb.ModelWithoutChannel]
     calls: int
 
@@ -145,6 +151,7 @@ async def load_channel(visit: Visit) -> ChannelView:
         charts=await _charts(visit, details.channel),
         may_check=visit.rights.may(pb.PERMISSION_CHANNELS_CHECK),
         may_change=visit.rights.may(pb.PERMISSION_CHANNELS_WRITE),
+        seen=_version(details, WEIGHT_SETTING),
         history=history_path(visit, details.channel, "channel"),
     )
 
@@ -174,27 +181,33 @@ async def check_channel(visit: Visit, form: Form) -> Shown:
 
 async def disable_channel(visit: Visit, form: Form) -> Done | Shown:
     """Disable the channel once the form confirms the consequences, else show them."""
+    await _check_seen(visit, form, DISABLED_SETTING)
     request = pb.UpdateChannelRequest(
         channel=visit.parameters["channel"],
         settings=pb.ChannelSettings(disabled=True),
-        update_mask=FieldMask(paths=["disabled"]),
+        update_mask=FieldMask(paths=[DISABLED_SETTING]),
         note=form_values.text(form, "note"),
         dry_run=not form.get(CONFIRMED_FIELD),
     )
     response = await visit.calls.call(request, pb.UpdateChannelResponse)
     if not request.dry_run:
         return Done(channel_path(request.channel), "channel_disabled")
-    models = response.models_without_channel
-    calls = sum(each.calls for each in models)
-    return Shown(
-        "disable_channel",
-        DisableView(channel_path(request.channel), printable(request.channel), request.note, models, calls),
+    content = DisableView(
+        path=channel_path(request.channel),
+        name=printable(request.channel),
+        note=request.note,
+        seen=form.get(form_values.SEEN_FIELD, ""),
+        models=response.models_without_channel,
+        calls=sum(each.calls for each in response.models_without_channel),
     )
+    return Shown("disable_channel", content)
 
 
-async def enable_channel(visit: Visit, _: Form) -> Done:
+async def enable_channel(visit: Visit, form: Form) -> Done:
     """Enable the channel again."""
-    request = pb.UpdateChannelRequest(channel=visit.parameters["channel"], update_mask=FieldMask(paths=["disabled"]))
+    await _check_seen(visit, form, DISABLED_SETTING)
+    mask = FieldMask(paths=[DISABLED_SETTING])
+    request = pb.UpdateChannelRequest(channel=visit.parameters["channel"], update_mask=mask)
     await visit.calls.call(request, pb.UpdateChannelResponse)
     return Done(channel_path(request.channel), "channel_enabled")
 
@@ -202,10 +215,11 @@ async def enable_channel(visit: Visit, _: Form) -> Done:
 async def set_weight(visit: Visit, form: Form) -> Done:
     """Change the weight of the channel; an empty field goes back to the config."""
     weight = form_values.number(form, "weight")
+    await _check_seen(visit, form, WEIGHT_SETTING)
     request = pb.UpdateChannelRequest(
         channel=visit.parameters["channel"],
         settings=pb.ChannelSettings(weight=weight),
-        update_mask=FieldMask(paths=["weight"]),
+        update_mask=FieldMask(paths=[WEIGHT_SETTING]),
         note=form_values.text(form, "note"),
     )
     await visit.calls.call(request, pb.UpdateChannelResponse)
@@ -215,6 +229,20 @@ async def set_weight(visit: Visit, form: Form) -> Done:
 def channel_path(name: str) -> str:
     """Return the path of the page of a channel."""
     return object_path("channels", name)
+
+
+async def _check_seen(visit: Visit, form: Form, setting: str) -> None:
+    """Raise UmgError(ALREADY_EXISTS) if a setting of the channel was changed since the form was shown."""
+    if form_values.SEEN_FIELD in form:
+        form_values.check_seen(form, *_overrides(await _find(visit), setting))
+
+
+def _version(details: pb.ChannelDetails, setting: str) -> str:
+    return form_values.version(*_overrides(details, setting))
+
+
+def _overrides(details: pb.ChannelDetails, setting: str) -> list[pb.ChannelOverride]:
+    return [each for each in details.overrides if each.setting == setting]
 
 
 async def _find(visit: Visit) -> pb.ChannelDetails:
@@ -246,6 +274,7 @@ def _line(details: pb.ChannelDetails) -> ChannelLine:
         keys=", ".join(f"…{tail}" for tail in details.key_tails),
         weight=details.settings.weight,
         priority=details.priority,
+        seen=_version(details, DISABLED_SETTING),
     )
 
 

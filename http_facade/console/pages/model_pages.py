@@ -67,6 +67,8 @@ class PricedModelLine:
     more_keys: int
     fields: Sequence[PriceField]
     """Fields of the form that sets a price; empty if the person may not set one."""
+    seen: str
+    """Version of the set prices that the form shows."""
 
 
 @dataclass(frozen=True)
@@ -204,6 +206,7 @@ async def set_price(visit: Visit, form: Form) -> Done:
     if not prices:
         message = "not saved: state the price of at least one unit, 0 for none"
         raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field=OTHERS_FIELD)
+    await _check_seen(visit, form)
     request = pb.UpdateModelPriceRequest(
         model=visit.parameters["model"],
         channel=form_values.text(form, "channel"),
@@ -216,11 +219,21 @@ async def set_price(visit: Visit, form: Form) -> Done:
 
 async def reset_price(visit: Visit, form: Form) -> Done:
     """Take a set price of the model back."""
+    await _check_seen(visit, form)
     request = pb.UpdateModelPriceRequest(
         model=visit.parameters["model"], channel=form_values.text(form, "channel"), note=form_values.text(form, "note")
     )
     response = await visit.calls.call(request, pb.UpdateModelPriceResponse)
     return Done(model_path(request.model) if response.HasField("model") else MODELS_PATH, "price_reset")
+
+
+async def _check_seen(visit: Visit, form: Form) -> None:
+    """Raise UmgError(ALREADY_EXISTS) if prices of the model were set since the form was shown."""
+    if form_values.SEEN_FIELD not in form:
+        return
+    request = pb.ListModelPricesRequest(model=visit.parameters["model"])
+    [model] = (await visit.calls.call(request, pb.ListModelPricesResponse)).models
+    form_values.check_seen(form, *model.overrides)
 
 
 def model_path(model: str) -> str:
@@ -243,6 +256,7 @@ def _line(visit: Visit, model: pb.PricedModel, names: Mapping[str, str], *, with
         keys=[KeyLink(printable(names.get(each, each)), object_path("keys", each)) for each in model.key_ids],
         more_keys=model.key_count - len(model.key_ids),
         fields=_fields(model) if has_form else [],
+        seen=form_values.version(*model.overrides),
     )
 
 

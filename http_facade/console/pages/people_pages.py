@@ -68,6 +68,8 @@ class PersonView:
     """Content of the page of one person or service account."""
 
     row: PersonRow
+    seen: str
+    """Version of the settings that the forms show."""
     issuer_roles: Sequence[RoleRow]
     """Roles by groups of the issuer, which only the next sign-in changes."""
     keys: Sequence[KeyRow]
@@ -157,6 +159,7 @@ async def load_person(visit: Visit) -> PersonView:
     keys = (await visit.calls.call(request, pb.ListKeysResponse)).keys
     return PersonView(
         row=row,
+        seen=form_values.version(user.settings),
         issuer_roles=given[len(row.roles) :],
         keys=[key_row(key, {}, visit.now) for key in keys],
         history=history_path(visit, user.user_id),
@@ -189,7 +192,7 @@ async def create_person(visit: Visit, form: Form) -> Done:
 
 async def give_role(visit: Visit, form: Form) -> Done:
     """Give a role in an account, in place of the one there."""
-    user, given = await _find(visit), _membership(form)
+    user, given = await _seen(visit, form), _membership(form)
     if account := given["account_id"]:  # it may be a name
         found = await visit.calls.call(pb.GetAccountRequest(account_id=account), pb.GetAccountResponse)
         given["account_id"] = found.account.account_id
@@ -199,29 +202,29 @@ async def give_role(visit: Visit, form: Form) -> Done:
 
 async def take_role(visit: Visit, form: Form) -> Done:
     """Take the role in an account."""
-    user = await _find(visit)
+    user = await _seen(visit, form)
     await _set_roles(visit, user, form_values.text(form, "account"))
     return Done(_path(user), "roles_changed")
 
 
 async def rename_person(visit: Visit, form: Form) -> Done:
     """Change the name and the e-mail address."""
-    user = await _find(visit)
+    user = await _seen(visit, form)
     await _update(visit, user, {name: form_values.text(form, name) for name in ("name", "email") if name in form})
     return Done(_path(user), "person_changed")
 
 
 async def disable_person(visit: Visit, form: Form) -> Done:
     """Disable the user whose name the form repeats."""
-    user = await _find(visit)
+    user = await _seen(visit, form)
     form_values.check_typed(form, "confirm", user.settings.name)
     await _update(visit, user, {"disabled": True})
     return Done(_path(user), "person_disabled")
 
 
-async def enable_person(visit: Visit, _form: Form) -> Done:
+async def enable_person(visit: Visit, form: Form) -> Done:
     """Enable the user again."""
-    user = await _find(visit)
+    user = await _seen(visit, form)
     await _update(visit, user, {"disabled": False})
     return Done(_path(user), "person_enabled")
 
@@ -273,6 +276,13 @@ async def _sessions(visit: Visit, user: pb.User) -> list[OpenSessionRow] | None:
 async def _find(visit: Visit) -> pb.User:
     request = pb.GetUserRequest(user_id=visit.parameters["user_id"])
     return (await visit.calls.call(request, pb.GetUserResponse)).user
+
+
+async def _seen(visit: Visit, form: Form) -> pb.User:
+    """Return the user. Raise UmgError(ALREADY_EXISTS) if it was changed since the form was shown."""
+    user = await _find(visit)
+    form_values.check_seen(form, user.settings)
+    return user
 
 
 def _membership(form: Form) -> dict[str, str]:

@@ -187,6 +187,30 @@ async def test_a_form_that_was_shown_before_a_change_of_another_does_not_take_it
     assert (await ApiKeys(store).get("shared")).budget_micro_credits == 7_000_000
 
 
+async def test_switch_and_weight_of_a_channel_are_not_taken_back_by_a_form_shown_before(world: World) -> None:
+    path = "/console/channels/videos"
+    page, listed = await world.owner.get(path), await world.owner.get("/console/channels")
+    weighted = await world.owner.post(path, page.form("weight") | {"weight": "3", "note": ""})
+    assert "note=channel_weighted" in weighted.path, weighted.problem
+    late = await world.owner.post(path, page.form("weight") | {"form_id": "late", "weight": "4", "note": "late"})
+    assert (late.status, "someone changed this" in late.problem, 'value="4"' in late.text) == (409, True, True)
+    assert (await world.owner.post(path, late.form("weight") | {"weight": "4", "note": ""})).status == 200
+
+    consequences = await world.owner.post(path, page.form("disable"))  # the switch is not that of the weight
+    stale = await world.owner.post(path, page.form("disable") | {"form_id": "stale"})
+    disabled = await world.owner.post(path, consequences.form("disable") | {"confirmed": "1", "note": "bill"})
+    assert ">disabled<" in disabled.text
+    for form in (stale.form("disable") | {"confirmed": "1", "note": "other"}, page.form("disable") | {"form_id": "2"}):
+        refused = await world.owner.post(path, form)
+        assert (refused.status, "someone changed this" in refused.problem) == (409, True)
+    assert "bill" in refused.text
+    assert listed.form("disable")["seen"] == page.form("disable")["seen"]
+    assert ">closed<" in (await world.owner.post(path, refused.form("enable"))).text
+    again = await world.owner.post(path, refused.form("enable") | {"form_id": "again"})
+    assert (again.status, "someone changed this" in again.problem) == (409, True)
+    assert (await world.owner.post(path, again.form("weight") | {"weight": "", "note": ""})).status == 200
+
+
 async def test_a_number_beyond_those_of_the_schema_is_named(world: World) -> None:
     page = await world.owner.get("/console/channels/videos")
     reply = await world.owner.post("/console/channels/videos", page.form("weight") | {"weight": "99999999999"})

@@ -208,6 +208,44 @@ async def test_a_person_is_added_by_address_and_role_and_has_a_history(world: Wo
     assert ada.user_id in (await world.owner.get("/console/people")).text
 
 
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        ("rename", {"name": "later", "email": "later@example.com"}),
+        ("give", {"role": "viewer", "account": ""}),
+        ("take", {}),
+        ("disable", {"confirm": "changed"}),
+    ],
+)
+async def test_a_person_is_not_changed_by_a_form_shown_before_another_change(
+    world: World, name: str, fields: dict[str, str]
+) -> None:
+    users, mine = Users(world.gateway.service.store), world.projects["mine"]
+    made = {"name": "shown", "email": f"{name}@example.com", "memberships": (Membership(mine, Role.MEMBER),)}
+    user = await users.create(PERSON_KIND, made)  # type: ignore[arg-type]
+    path = f"/console/people/{user.user_id}"
+    page = await world.owner.get(path)
+    changed = {"name": "changed", "memberships": (Membership(mine, Role.ADMIN),)}
+    await users.update(user.user_id, changed)  # type: ignore[arg-type]
+    refused = await world.owner.post(path, page.form(name) | fields)
+    assert (refused.status, "someone changed this" in refused.problem) == (409, True)
+    found = await users.get(user.user_id)
+    assert (found.name, found.memberships, found.disabled) == ("changed", (Membership(mine, Role.ADMIN),), False)
+    assert (await world.owner.post(path, refused.form(name) | fields)).status == 200
+
+
+async def test_a_disabled_person_is_not_enabled_by_a_form_shown_before_another_change(world: World) -> None:
+    users = Users(world.gateway.service.store)
+    user = await users.create(PERSON_KIND, {"name": "off", "email": "off@example.com"})
+    await users.update(user.user_id, {"disabled": True})
+    path = f"/console/people/{user.user_id}"
+    page = await world.owner.get(path)
+    await users.update(user.user_id, {"name": "left us"})
+    refused = await world.owner.post(path, page.form("enable"))
+    assert (refused.status, (await users.get(user.user_id)).disabled) == (409, True)
+    assert (await world.owner.post(path, refused.form("enable"))).status == 200
+
+
 async def test_a_person_needs_an_address_and_a_known_role(world: World) -> None:
     path = "/console/people/new"
     without = await act(world.owner, path, "create", kind="person", name="eve", role="viewer", account="")

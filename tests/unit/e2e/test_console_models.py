@@ -74,6 +74,22 @@ async def test_a_price_is_set_in_the_row_of_a_called_model_and_taken_back_on_its
     assert ">no price<" in reset.text
 
 
+async def test_a_price_is_not_changed_by_a_form_shown_before_another_change(world: World) -> None:
+    owner, path = world.owner, f"/console/models/{quote(HOSTILE, safe='')}"
+    page, listed = await owner.get(path), await owner.get("/console/models?text=script")
+    set_first = await owner.post(path, page.form("set") | {"price_input": "1"})
+    assert "note=price_set" in set_first.path, set_first.problem
+    for late in (page.form("set") | {"form_id": "late"}, listed.form("set") | {"list": "1"}):
+        refused = await owner.post(path, late | {"price_input": "2"})
+        assert (refused.status, "someone changed this" in refused.problem) == (409, True)
+        assert ("input 1<" in refused.text, 'value="2"' in refused.text) == (True, True)
+    shown = await owner.get(path)
+    assert "note=price_set" in (await owner.post(path, refused.form("set") | {"price_input": "2"})).path
+    kept = await owner.post(path, shown.form("reset") | {"channel": ""})
+    assert (kept.status, "input 2<" in kept.text) == (409, True)
+    assert "note=price_reset" in (await owner.post(path, kept.form("reset") | {"channel": ""})).path
+
+
 async def test_a_price_of_the_file_has_its_line_and_no_form(world: World) -> None:
     page = await world.owner.get("/console/models/stated")
     assert re.search(r"test\.yaml:\d+ states the price", page.text)
