@@ -322,7 +322,7 @@ ROUTE_TABLE = (
     Route("GET", "/auth/me", Shape.GET_SESSION, needs_key=False),
     *(
         Route(method, path, shape, needs_key=False)
-        for path in ("/console", "/console/{page:.+}")
+        for path in ("/console", "/console/{page:.*}")
         for method, shape in (("GET", Shape.CONSOLE_PAGE), ("POST", Shape.CONSOLE_FORM))
     ),
 )

@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from types import MappingProxyType
-from urllib.parse import urlencode
+from typing import TypeAlias
+from urllib.parse import quote, urlencode
 
 import grpc
 from aiohttp import hdrs, web
@@ -18,7 +19,15 @@ from http_facade.console.page_preferences import PAGE_PREFERENCES, keep_preferen
 from http_facade.console.page_rendering import render, word
 from http_facade.console.page_table import CONSOLE_PAGES, WATCH_GROUP, find_page
 from http_facade.console.session_calls import CONSOLE_FACE, SessionCalls, session_methods
-from http_facade.exchange.browser_forms import explain_on_page, lead_to, read_form
+from http_facade.exchange.browser_forms import (
+    FORM_REFUSED,
+    SESSION_ENDED,
+    explain_on_page,
+    is_browser,
+    lead_to,
+    lead_to_sign_in,
+    read_form,
+)
 from http_facade.exchange.browser_sessions import BrowserSession, csrf_token
 from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.page_files import assets_path
@@ -31,10 +40,11 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import echo
 from umg_grpc.wire.errors.http_status import HTTP_STATUS
 
-CONSOLE_PATH, LOGIN_PATH = "/console", "/auth/login"
+CONSOLE_PATH = "/console"
 MAX_FORM_BYTES = 65_536
 ACT_FIELD, TOKEN_FIELD, ONCE_FIELD, NOTE_NAME = "act", "csrf_token", "form_id", "note"
 PREFERENCES_PATH = "preferences"
+PageWork: TypeAlias = Callable[[HttpExchange, BrowserSession, SessionCalls, CallerRights], Awaitable[web.Response]]
 MAIN_PAGES = ("overview", "me", "requests", "keys")
 """Pages to which the bar of a narrow window leads."""
 
@@ -77,6 +87,12 @@ class PageFrame:
         return OFFERED_SPANS
 
     @property
+    def unfiltered_path(self) -> str:
+        """Path of the page without its query; "" if it has none."""
+        path, separator, _ = self.path.partition("?")
+        return path if separator else ""
+
+    @property
     def main_pages(self) -> list[Page]:
         """Pages to which the bar of a narrow window leads."""
         return [page for pages in self.navigation.values() for page in pages if page.name in MAIN_PAGES]
@@ -99,7 +115,9 @@ class ConsoleHandlers:
         return {Shape.CONSOLE_PAGE: self.show, Shape.CONSOLE_FORM: self.act}[shape]
 
     async def show(self, exchange: HttpExchange) -> web.StreamResponse:
-        """Return the page of a path."""
+        """Return the page of a path, or lead from a path with a slash at its end to the one without."""
+        if exchange.request.rel_url.raw_path.endswith("/"):
+            return _without_slash(exchange)
         return await self._respond(exchange, self._page)
 
     async def act(self, exchange: HttpExchange) -> web.StreamResponse:
@@ -109,9 +127,25 @@ class ConsoleHandlers:
     async def _respond(
         self,
         exchange: HttpExchange,
-        work: "Callable[[HttpExchange, BrowserSession, SessionCalls, CallerRights], Awaitable[web.Response]]",
+        work: PageWork,
     ) -> web.StreamResponse:
-        """Return the response of `work` for the person of the session, or lead the browser to the sign-in."""
+        """Return the response of `work` for the person of the session, lead the browser to the sign-in, or explain on a
+        page of its own why there is no page of the console now.
+        """
+        try:
+            return await self._for_person(exchange, work)
+        except UmgError as error:
+            if not is_browser(exchange.request):
+                raise
+            explained = explain_on_page(error, exchange, CONSOLE_FACE)
+        path = exchange.request.path_qs if exchange.request.method == hdrs.METH_GET else CONSOLE_PATH
+        return await _html(HTTP_STATUS[explained.reason], "no_page", problem=explained, path=path)
+
+    async def _for_person(
+        self,
+        exchange: HttpExchange,
+        work: PageWork,
+    ) -> web.StreamResponse:
         if not self._settings.load_shedder.admits_pages():
             raise overloaded("the gateway is busy with calls; load the page again")
         browser = BrowserSession(exchange.request, self._sign_on.base_url)
@@ -124,7 +158,7 @@ class ConsoleHandlers:
         except UmgError as error:
             if error.reason != pb.ERROR_REASON_INVALID_KEY:
                 raise
-            response = _sign_in(exchange)
+            response = _sign_in(exchange, SESSION_ENDED)
             browser.forget_token(response)
             return response
         return await work(exchange, browser, calls, rights)
@@ -273,15 +307,24 @@ def _found(path: str) -> tuple[Page, Mapping[str, str]]:
     return found
 
 
+def _without_slash(exchange: HttpExchange) -> web.Response:
+    page, query = quote(exchange.parameters["page"].rstrip("/")), exchange.request.rel_url.raw_query_string
+    path = f"{CONSOLE_PATH}/{page}" if page else CONSOLE_PATH
+    return web.Response(status=308, headers={hdrs.LOCATION: f"{path}?{query}" if query else path})
+
+
 def _visit(exchange: HttpExchange, calls: SessionCalls, rights: CallerRights, parameters: Mapping[str, str]) -> Visit:
     now = datetime.now(UTC)
     query = {name: value for name, value in exchange.request.query.items() if name != NOTE_NAME}
     return Visit(calls, rights, read_filters(query, now), parameters, now)
 
 
-def _sign_in(exchange: HttpExchange) -> web.Response:
-    target = exchange.request.path_qs if exchange.request.method == hdrs.METH_GET else CONSOLE_PATH
-    return lead_to(f"{LOGIN_PATH}?{urlencode({'return': target})}")
+def _sign_in(exchange: HttpExchange, notice: str = "") -> web.Response:
+    """Lead the browser to the page to sign in, and from it back to the page, also to that of a form."""
+    if exchange.request.method != hdrs.METH_POST:
+        return lead_to_sign_in(exchange.request.path_qs, notice)
+    has_page = exchange.parameters.get("page") != PREFERENCES_PATH
+    return lead_to_sign_in(exchange.request.rel_url.raw_path if has_page else CONSOLE_PATH, FORM_REFUSED)
 
 
 def _preferred(form: Mapping[str, str]) -> web.Response:

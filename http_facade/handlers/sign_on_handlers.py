@@ -7,7 +7,16 @@ from urllib.parse import urlencode
 import msgspec
 from aiohttp import hdrs, web
 
-from http_facade.exchange.browser_forms import explain_on_page, lead_to, read_form
+from http_facade.exchange.browser_forms import (
+    LOGIN_PATH,
+    OTHER_SESSION,
+    SIGN_IN_NOTICES,
+    explain_on_page,
+    is_browser,
+    lead_to,
+    lead_to_sign_in,
+    read_form,
+)
 from http_facade.exchange.browser_sessions import BrowserSession, csrf_token
 from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.page_files import page_text
@@ -20,7 +29,6 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.errors.http_status import HTTP_STATUS
 
-LOGIN_PATH = "/auth/login"
 MAX_FORM_BYTES = 16_384
 COUNTED_REASONS = frozenset({pb.ERROR_REASON_INVALID_KEY, pb.ERROR_REASON_PERMISSION_DENIED})
 
@@ -52,13 +60,19 @@ class SignOnHandlers:
     async def page(self, exchange: HttpExchange) -> web.StreamResponse:
         """Return the page with the issuers; with `issuer`, lead the browser to this one."""
         query = exchange.request.query
-        browser, return_path = self._browser(exchange), local_path(query.get("return", "/"))
+        return_path = local_path(query.get("return", "/"))
+        try:
+            browser = self._browser(exchange)
+        except UmgError as error:
+            if not is_browser(exchange.request):
+                raise
+            return self._refused(return_path, explain_on_page(error, exchange, self._face))
         if (issuer := query.get("issuer")) is None:
-            return self._page(return_path)
+            return self._page(return_path, SIGN_IN_NOTICES.get(query.get("notice", ""), ""))
         try:
             url, kept = await self._sign_on.begin(issuer, return_path)
         except UmgError as error:
-            return self._page(return_path, explain_on_page(error, exchange, self._face))
+            return self._refused(return_path, explain_on_page(error, exchange, self._face))
         response = lead_to(url)
         browser.keep_attempt(response, kept)
         return response
@@ -87,13 +101,20 @@ class SignOnHandlers:
         return await self._opened(exchange, browser, return_path, opened)
 
     async def sign_out(self, exchange: HttpExchange) -> web.StreamResponse:
-        """End the session."""
+        """End the session. A page of another session does not end it: its browser is led to the page to sign in."""
         browser = self._browser(exchange)
         browser.check_site()
         if token := browser.token:
-            browser.check_csrf_token((await read_form(exchange, self._settings, MAX_FORM_BYTES)).get("csrf_token", ""))
+            form = await read_form(exchange, self._settings, MAX_FORM_BYTES)
+            try:
+                browser.check_csrf_token(form.get("csrf_token", ""))
+            except UmgError as error:
+                if not is_browser(exchange.request):
+                    raise
+                explain_on_page(error, exchange, self._face)
+                return lead_to_sign_in(notice=OTHER_SESSION)
             await self._sign_on.end(token)
-        response = lead_to(LOGIN_PATH)
+        response = lead_to_sign_in()
         browser.forget_token(response)
         return response
 
@@ -136,7 +157,7 @@ class SignOnHandlers:
         except UmgError as error:
             if error.reason in COUNTED_REASONS:
                 failures.count(client.address)
-            response = self._page(return_path, explain_on_page(error, exchange, self._face))
+            response = self._refused(return_path, explain_on_page(error, exchange, self._face))
             browser.forget_attempt(response)
             return response
         if browser.token:
@@ -148,19 +169,21 @@ class SignOnHandlers:
     def _browser(self, exchange: HttpExchange) -> BrowserSession:
         return BrowserSession(exchange.request, self._sign_on.base_url)
 
-    def _page(self, return_path: str, error: UmgError | None = None) -> web.Response:
+    def _refused(self, return_path: str, error: UmgError) -> web.Response:
+        return self._page(return_path, error.message, HTTP_STATUS[error.reason])
+
+    def _page(self, return_path: str, message: str = "", status: int = 200) -> web.Response:
         links = list[str]()
         for name, title in self._sign_on.issuers.items():
             query = urlencode({"issuer": name, "return": return_path})
             links.append(f'<a class="button" href="{LOGIN_PATH}?{escape(query)}">Sign in with {escape(title)}</a>')
         text = page_text("sign-on.html")
         for name, value in (
-            ("message", escape(error.message) if error is not None else ""),
+            ("message", escape(message)),
             ("issuers", "\n".join(links)),
             ("return", escape(return_path)),
         ):
             text = text.replace(f"{{{{{name}}}}}", value)
-        status = HTTP_STATUS[error.reason] if error is not None else 200
         headers = {**FORM_PAGE_HEADERS, hdrs.CONTENT_TYPE: HTML_TYPE}
         return web.Response(status=status, headers=headers, body=text.encode())
 

@@ -6,6 +6,7 @@ from functools import cache
 
 from aiohttp import hdrs, web
 
+from http_facade.exchange.browser_forms import is_browser
 from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.page_files import StaticFile, file_response, named_response
 from http_facade.exchange.request_bodies import JSON_TYPE
@@ -28,7 +29,7 @@ class PageHandlers:
         """Lead a browser to the playground; return a JSON state of the process to any other client."""
         if not self._pages:
             return web.json_response({"status": "alive"})
-        if "text/html" not in exchange.request.headers.get(hdrs.ACCEPT, ""):
+        if not is_browser(exchange.request):
             return web.json_response({"status": "alive"}, headers={hdrs.VARY: hdrs.ACCEPT})
         return web.Response(status=302, headers={hdrs.LOCATION: PLAYGROUND_PATH, hdrs.VARY: hdrs.ACCEPT})
 

@@ -47,8 +47,8 @@ class Browser:
     ) -> None:
         await self.session.close()
 
-    async def get(self, path: str) -> Reply:
-        async with self.session.get(path) as response:
+    async def get(self, path: str, **headers: str) -> Reply:
+        async with self.session.get(path, headers=headers) as response:
             return Reply(response.status, response.url.path_qs, await response.text(), response.headers)
 
     async def post(self, path: str, form: dict[str, str], **headers: str) -> Reply:

@@ -8,9 +8,11 @@ from datetime import timedelta
 from html import unescape
 from urllib.parse import quote
 
+import aiohttp
 import pytest
 import pytest_asyncio
 from google.protobuf.message import Message
+from yarl import URL
 
 from http_facade.console.page_table import CONSOLE_PAGES
 from http_facade.console.session_calls import SessionCalls
@@ -45,6 +47,39 @@ async def test_without_a_session_the_browser_is_led_to_the_sign_in_and_back(worl
     assert reply.path == f"/auth/login?return={quote('/console/keys?text=a', safe='/?')}"
     async with browser.session.get("/console", headers={"cookie": "umg_session=invented"}) as response:
         assert response.url.path == "/auth/login"
+
+
+async def test_a_page_of_an_ended_session_leads_to_the_sign_in_with_the_reason(world: World) -> None:
+    browser = await (await world.browser()).sign_in()
+    new_key, signed_in = await browser.get("/console/keys/new"), await browser.get("/console")
+    forms = ("/console/keys/new", new_key.form("create")), ("/console/preferences", signed_in.form("dark"))
+    logout = {name: value for name, value in forms[1][1].items() if name == "csrf_token"}
+    later = await world.browser()
+    later.session.cookie_jar.update_cookies({each.key: each.value for each in browser.session.cookie_jar})
+    await later.post("/auth/logout", logout)
+    ended = await browser.get("/console/usage?since=7d")
+    assert ended.path == "/auth/login?return=/console/usage?since%3D7d&notice=session_ended"
+    assert "Your session has ended; sign in again." in ended.text
+    for path, form in forms:
+        reply = await browser.post(path, form)
+        assert "nothing was changed; sign in and send the form again" in reply.text
+        assert f'name="return" value="{path.removesuffix("/preferences")}"' in reply.text
+    assert (await browser.post("/auth/logout", logout)).path == "/auth/login"
+
+
+async def test_signing_out_on_a_page_of_an_earlier_session_is_explained_to_browsers(world: World) -> None:
+    browser = await (await world.browser()).sign_in()
+    former = re.search(r'name="csrf_token" value="([^"]*)"', (await browser.get("/console")).text)
+    assert former
+    await browser.sign_in()
+    form = {"csrf_token": former[1]}
+    explained = await browser.post("/auth/logout", form, accept="text/html,*/*;q=0.8")
+    assert (explained.status, explained.path) == (200, "/auth/login?notice=other_session")
+    assert "this browser is still signed in by a later one" in explained.text
+    assert (await browser.post("/auth/logout", form, accept="application/json")).status == 403
+    assert (await browser.get("/console")).status == 200
+    invented = await browser.get("/auth/login?notice=%3Cb%3E")
+    assert (invented.status, 'role="alert"></p>' in invented.text) == (200, True)
 
 
 @pytest.fixture
@@ -402,8 +437,31 @@ async def test_preferences_are_kept_in_cookies(world: World) -> None:
     assert (reply.path, 'class="dark" data-moments="utc" data-letters="on"' in reply.text) == ("/console", True)
 
 
-async def test_an_unknown_page_and_a_wrong_filter_are_explained(world: World) -> None:
-    unknown = await world.owner.get("/console/nothing")
+@pytest.mark.parametrize(
+    ("path", "target"),
+    [
+        ("/console/", "/console"),
+        ("/console/?since=1h&key=a%26b", "/console?since=1h&key=a%26b"),
+        ("/console//", "/console"),
+        ("/console/keys/", "/console/keys"),
+        ("/console/models/a%2Fb%3Fc/", "/console/models/a/b%3Fc"),
+    ],
+)
+async def test_a_slash_at_the_end_of_a_path_leads_to_the_page_without_it(world: World, path: str, target: str) -> None:
+    url = URL(world.gateway.url + path, encoded=True)
+    async with aiohttp.ClientSession() as browser, browser.get(url, allow_redirects=False) as response:
+        assert (response.status, response.headers["location"]) == (308, target)
+    assert (await world.owner.get("/console/")).path == "/console"
+
+
+@pytest.mark.parametrize("path", ["nothing", "keys/a/b", "%00", "console"])
+async def test_an_unknown_page_is_explained_with_the_way_to_the_first_one(world: World, path: str) -> None:
+    unknown = await world.owner.get(f"/console/{path}")
     assert (unknown.status, "no page" in unknown.problem) == (404, True)
+    assert '<a href="/console">Go to the first page</a>' in unknown.text
+    assert (await (await world.browser()).get(f"/console/{path}")).path.startswith("/auth/login")
+
+
+async def test_a_wrong_filter_is_explained(world: World) -> None:
     wrong = await world.owner.get("/console/requests?since=yesterday")
     assert (wrong.status, "`since`" in wrong.problem) == (400, True)

@@ -48,6 +48,21 @@ async def account_of(world: World, name: str) -> Account:
     return await Accounts(world.gateway.service.store).get(name)
 
 
+@pytest.mark.parametrize("path", ["/console", "/console/keys", "/auth/login"])
+async def test_without_tls_a_browser_gets_a_page_that_names_it(world: World, path: str) -> None:
+    reply = await world.owner.get(path, host="gateway.example", accept="text/html")
+    assert (reply.status, reply.headers["content-type"]) == (403, "text/html; charset=utf-8")
+    assert "people sign in over TLS: set `tls`" in reply.text
+    program = await world.owner.get(path, host="gateway.example", accept="*/*")
+    assert (program.status, program.headers["content-type"]) == (403, "application/json")
+
+
+async def test_a_page_with_a_wrong_filter_offers_itself_without_filters(world: World) -> None:
+    reply = await world.owner.get("/console/requests?since=7d&key=nobody")
+    assert reply.status == 404
+    assert '<a href="/console/requests">Show it without filters</a>' in reply.text
+
+
 async def test_a_page_reads_its_session_once(world: World) -> None:
     reads, engine = list[str](), world.gateway.service.store._engine.sync_engine
 

@@ -13,6 +13,7 @@ from aiohttp import web
 from tests.support.console_browser import Browser
 from tests.support.databases import Postgres
 from tests.support.gateways import Running, channel, running
+from tests.support.polling import pause
 from tests.support.providers.waiting_provider import WaitingProvider
 from tests.support.serving import serving
 
@@ -80,9 +81,13 @@ async def test_pages_are_refused_while_calls_still_wait_for_a_slot(beside: Besid
     beside.provider.go_on.clear()
     async with asyncio.timeout(60):
         calls = [asyncio.create_task(beside.call()) for _ in range(CALLS_AT_ONCE + 1)]
-        while (page := await beside.owner.get("/console/config")).status == 200:
-            pass  # until the calls hold their slots
-        assert (page.status, "busy with calls" in page.text) == (503, True)
+        while (page := await beside.owner.get("/console/config", accept="text/html")).status == 200:
+            await pause()  # until the calls hold their slots
+        assert (page.status, page.problem) == (
+            503,
+            "the gateway is busy with calls; load the page again; try again in 1 s",
+        )
+        assert '<a href="/console/config">Load the page again</a>' in page.text
         assert not any(call.done() for call in calls)
         beside.provider.go_on.set()
         assert [status for status, _ in await asyncio.gather(*calls)] == [200] * len(calls)
