@@ -15,6 +15,10 @@ const LABEL_PIXELS = 20;
 const AXIS_PIXELS = 52;
 const LETTER_PIXELS = 7;
 const TICK_PIXELS = 16;
+const INK_PIXELS = 14;
+const LINE_PIXELS = 16;
+/** Forms of charts whose columns are lines. */
+const LINE_FORMS = new Set(["log", "share", "left"]);
 const DAY_SECONDS = 86_400;
 /** Ink -> width of its line, and its dashes. */
 const LINES = /** @type {Record<string, { width: number, dash?: number[] } | undefined>} */ ({
@@ -119,7 +123,8 @@ class DrawnChart {
     this.tip.hidden = true;
     this.inks = columns.map((column) => made("i", `ink ${column.ink}`));
     this.plot = /** @type {Plot | null} */ (null);
-    figure.append(this.legend(), this.tip);
+    this.names = this.legend();
+    figure.append(this.names, this.tip);
     this.listen();
     this.draw();
     this.sizes = new ResizeObserver(() => this.plot?.setSize({ width: this.room.clientWidth, height: PLOT_HEIGHT }));
@@ -134,6 +139,44 @@ class DrawnChart {
       list.append(item);
     });
     return list;
+  }
+
+  /** Pixels that the names of lines take beside the chart. */
+  get namePixels() {
+    return INK_PIXELS + FREE_PIXELS + LETTER_PIXELS * Math.max(...this.columns.map((column) => column.name.length));
+  }
+
+  /** Whether each line has its name at its end, in place of the legend: where there is room for it. */
+  get hasNamedEnds() {
+    const isDrawn = this.columns.every((column) => column.values.some((value) => value !== null));
+    return LINE_FORMS.has(this.form) && isDrawn && this.namePixels <= this.room.clientWidth / 4;
+  }
+
+  /**
+   * Write the name of each line at its end, each below the one above it.
+   * @param {Plot} plot
+   */
+  nameEnds(plot) {
+    for (const former of plot.over.querySelectorAll(".line-end")) former.remove();
+    this.names.hidden = this.hasNamedEnds;
+    if (!this.hasNamedEnds) return;
+    const ends = this.columns.map(({ name, values }, place) => {
+      const row = values.findLastIndex((value) => value !== null);
+      const label = made("span", "line-end");
+      label.append(/** @type {Node} */ (this.inks[place]?.cloneNode()), name);
+      const top = plot.valToPos(values[row] ?? 0, "y") - LINE_PIXELS / 2;
+      return { label, top, left: plot.valToPos(this.table.buckets[row]?.seconds ?? 0, "x") + FREE_PIXELS };
+    });
+    ends.sort((one, other) => one.top - other.top);
+    let free = plot.over.clientHeight - LINE_PIXELS * ends.length;
+    let above = -LINE_PIXELS;
+    for (const { label, top, left } of ends) {
+      above = Math.max(above + LINE_PIXELS, Math.min(top, free));
+      free += LINE_PIXELS;
+      label.style.left = `${left}px`;
+      label.style.top = `${above}px`;
+      plot.over.append(label);
+    }
   }
 
   /** Colours come from the style of the page, and are read again when they change. */
@@ -177,7 +220,7 @@ class DrawnChart {
     return {
       width: this.room.clientWidth,
       height: PLOT_HEIGHT,
-      padding: [FREE_PIXELS, LABEL_PIXELS, 0, 0],
+      padding: [FREE_PIXELS, () => (this.hasNamedEnds ? this.namePixels : LABEL_PIXELS), 0, 0],
       tzDate: (seconds) => library.tzDate(new Date(seconds * 1000), "Etc/UTC"),
       legend: { show: false },
       cursor: {
@@ -192,7 +235,7 @@ class DrawnChart {
         { ...axis, ...(this.form === "log" && { filter: decades, grid: { ...axis.grid, filter: decades }, ticks: { filter: decades } }), size: (_plot, labels) => axisPixels(labels ?? []), values: (_plot, splits) => splits.map((value) => (value === null ? "" : compact.format(Math.abs(value)))) },
       ],
       series: [{}, ...this.columns.map((column, place) => this.series(column, place))],
-      hooks: { setCursor: [(plot) => this.show(plot.cursor.idxs?.[1] ?? plot.cursor.idx ?? -1)] },
+      hooks: { draw: [(plot) => this.nameEnds(plot)], setCursor: [(plot) => this.show(plot.cursor.idxs?.[1] ?? plot.cursor.idx ?? -1)] },
     };
   }
 

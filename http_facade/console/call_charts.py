@@ -3,7 +3,8 @@
 The table has no end tags of cells and rows, which HTML does not need: they would be a third of its size.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -106,16 +107,17 @@ def calls_chart(summary: pb.GetCallSummaryResponse) -> Chart:
 
 def spend_chart(summary: pb.GetCallSummaryResponse, names: Sequence[str]) -> Chart | None:
     """Return the chart of the cost by group; None without cost. `names`: of the groups. Those with the highest cost
-    have colours, by their rank.
+    have colours.
     """
     if not summary.total.micro_credits:
         return None
     shown = summary.groups[:COLOURED_GROUPS]
+    inks = group_inks([group.value for group in shown])
     columns = [
         ChartColumn(
-            f"rank{rank}", [amount_text(micros) for micros in group.micro_credits], printable(name) or UNKNOWN_TEXT
+            inks[group.value], [amount_text(micros) for micros in group.micro_credits], printable(name) or UNKNOWN_TEXT
         )
-        for rank, (group, name) in enumerate(zip(shown, names, strict=False), start=1)
+        for group, name in zip(shown, names, strict=False)
     ]
     others = [
         bucket.micro_credits - sum(group.micro_credits[place] for group in shown)
@@ -124,6 +126,24 @@ def spend_chart(summary: pb.GetCallSummaryResponse, names: Sequence[str]) -> Cha
     if any(others):
         columns.append(ChartColumn(OTHER_INK, [amount_text(micros) for micros in others]))
     return Chart(STACK_FORM, "spend_chart", columns)
+
+
+def group_inks(values: Sequence[str]) -> Mapping[str, str]:
+    """Return the ink of each of at most `COLOURED_GROUPS` groups, by their values, without regard to their order.
+
+    A group has the ink of the digest of its value, on all pages and for all spans, unless another one has it there.
+    """
+    inks = [f"group{number}" for number in range(1, COLOURED_GROUPS + 1)]
+    digests = {value: hashlib.blake2b(value.encode()).digest() for value in values}
+    found, displaced = dict[str, str](), list[str]()
+    for value in sorted(digests, key=digests.__getitem__):
+        own = inks[int.from_bytes(digests[value]) % COLOURED_GROUPS]
+        if own in found.values():
+            displaced.append(value)
+        else:
+            found[value] = own
+    free = [ink for ink in inks if ink not in found.values()]
+    return found | dict(zip(displaced, free, strict=False))
 
 
 def first_byte_chart(summary: pb.GetCallSummaryResponse) -> Chart | None:

@@ -37,6 +37,17 @@ class Visit:
         sees_calls = self.rights.may(pb.PERMISSION_RECORDS_READ)
         return f"{CALLS_PATH}{self.filters.kept(**changes)}" if sees_calls else ""
 
+    def model_path(self, record: pb.RequestRecord) -> str:
+        """Return the path of the page of the model of a call; "" for an unknown model, and for a person that may not
+        see it.
+        """
+        is_known = record.model and record.reason != pb.ERROR_REASON_MODEL_NOT_FOUND
+        return object_path("models", record.model) if is_known and self.rights.may(pb.PERMISSION_PRICES_READ) else ""
+
+    def channel_path(self, channel: str) -> str:
+        """Return the path of the page of a channel; "" for no channel, and for a person that may not see it."""
+        return object_path("channels", channel) if channel and self.rights.sees_channels else ""
+
 
 Form: TypeAlias = Mapping[str, str]
 """Fields of a form that was sent, without those of its protection."""

@@ -256,7 +256,7 @@ async def failed_calls(visit: Visit, key: pb.Key) -> list[CallRow]:
         end_time=visit.filters.end_time(),
     )
     records = (await visit.calls.call(request, pb.ListRequestRecordsResponse)).records
-    return [call_row(record, {key.key_id: key.settings.name}) for record in records]
+    return [call_row(visit, record, {key.key_id: key.settings.name}) for record in records]
 
 
 def _mark(key: pb.Key, now: datetime) -> Mark:

@@ -1,7 +1,7 @@
 """Pages of the recorded calls: the list with its filters, and the whole story of one call."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -35,9 +35,12 @@ class CallRow:
     time: Timestamp
     outcome: Mark
     model: str
+    model_path: str
+    """Page of the model; "" if there is none that the person may see, as of the other paths."""
     key_id: str
     key_name: str
     channel: str
+    channel_path: str
     milliseconds: str
     input_tokens: int
     output_tokens: int
@@ -62,6 +65,8 @@ class AttemptBar:
     """Attempt of a call at a channel, with its place on the time line in percent of the call and its row there."""
 
     channel: str
+    channel_path: str
+    """Page of the channel; "" for a person that may not see it."""
     upstream_model: str
     outcome: Mark
     begin_percent: str
@@ -86,6 +91,8 @@ class CallStory:
     path: str
     operation: str
     key_name: str
+    model_path: str
+    channel_path: str
     milliseconds: str
     first_byte: str
     message: str
@@ -117,7 +124,7 @@ async def load_calls(visit: Visit) -> CallList:
     response = await visit.calls.call(request, pb.ListRequestRecordsResponse)
     names = await key_names(visit.calls, (record.key_id for record in response.records))
     return CallList(
-        rows=[call_row(record, names) for record in response.records],
+        rows=[call_row(visit, record, names) for record in response.records],
         failures=await _failures(visit) if filters.failed else {},
         pages=filters.pages(response.next_page_token),
         command=filters.command("umg requests list"),
@@ -138,10 +145,12 @@ async def load_call(visit: Visit) -> CallStory:
         path=call_path(record.request_id),
         operation=OPERATION_NAMES.get(record.operation, UNKNOWN_TEXT),
         key_name=names.get(record.key_id, record.key_id),
+        model_path=visit.model_path(record),
+        channel_path=visit.channel_path(record.channel),
         milliseconds=duration_text(record.duration, is_known=record.HasField("duration")),
         first_byte=duration_text(record.first_byte_duration, is_known=record.HasField("first_byte_duration")),
         message=printable(record.message),
-        attempts=attempt_bars(record),
+        attempts=attempt_bars(record, visit.channel_path),
         shows_attempts=visit.rights.extent(pb.PERMISSION_RECORDS_READ) >= pb.PERMISSION_EXTENT_PART,
         words_of_provider=printable(failed[-1].upstream_message) if failed else "",
         id_at_provider=failed[-1].upstream_request_id if failed else "",
@@ -155,7 +164,7 @@ async def load_call(visit: Visit) -> CallStory:
             for each in record.quantities
         },
         dropped=printable(", ".join(record.dropped)),
-        earlier=[call_row(each, names) for each in found.earlier_records],
+        earlier=[call_row(visit, each, names) for each in found.earlier_records],
     )
 
 
@@ -164,7 +173,7 @@ def call_path(request_id: str) -> str:
     return object_path("requests", request_id)
 
 
-def call_row(record: pb.RequestRecord, names: Mapping[str, str]) -> CallRow:
+def call_row(visit: Visit, record: pb.RequestRecord, names: Mapping[str, str]) -> CallRow:
     """Return the row of a call. `names`: of keys by their ids."""
     sent, received = tokens(record)
     return CallRow(
@@ -173,9 +182,11 @@ def call_row(record: pb.RequestRecord, names: Mapping[str, str]) -> CallRow:
         time=record.start_time,
         outcome=outcome(record),
         model=printable(record.model),
+        model_path=visit.model_path(record),
         key_id=record.key_id,
         key_name=printable(names.get(record.key_id, record.key_id)),
         channel=printable(record.channel),
+        channel_path=visit.channel_path(record.channel),
         milliseconds=duration_text(record.duration, is_known=record.HasField("duration")),
         input_tokens=sent,
         output_tokens=received,
@@ -219,18 +230,20 @@ def _playground_kinds() -> Mapping[int, str]:
     return {pb.ModelOperation.Value(operation): kind for kind, operation in KIND_PATTERN.findall(table)}
 
 
-def attempt_bars(record: pb.RequestRecord) -> list[AttemptBar]:
-    """Return the attempts by their begin, each in the first row of the time line that is free at that time."""
+def attempt_bars(record: pb.RequestRecord, channel_path: Callable[[str], str]) -> list[AttemptBar]:
+    """Return the attempts by their begin, each in the first row of the time line that is free at that time.
+    `channel_path`: returns the path of the page of a channel.
+    """
     ends, bars = list[int](), list[AttemptBar]()
     for attempt in sorted(record.attempts, key=lambda each: each.start_time.ToMicroseconds()):
         begin = attempt.start_time.ToMicroseconds()
         row = next((number for number, end in enumerate(ends) if end <= begin), len(ends))
         ends[row : row + 1] = [begin + attempt.duration.ToMicroseconds()]
-        bars.append(_attempt(record, attempt, row))
+        bars.append(_attempt(record, attempt, row, channel_path(attempt.channel)))
     return bars
 
 
-def _attempt(record: pb.RequestRecord, attempt: pb.RequestAttempt, row: int) -> AttemptBar:
+def _attempt(record: pb.RequestRecord, attempt: pb.RequestAttempt, row: int, channel_path: str) -> AttemptBar:
     total = max(record.duration.ToMicroseconds(), 1)
     after = attempt.start_time.ToMicroseconds() - record.start_time.ToMicroseconds()
     begin = min(MAX_PERCENT, 100 * max(after, 0) / total)
@@ -239,6 +252,7 @@ def _attempt(record: pb.RequestRecord, attempt: pb.RequestAttempt, row: int) -> 
     kind = attempt.failure_kind or (REASON_NAMES.get(attempt.reason, "") if has_failed else "ok")
     return AttemptBar(
         channel=printable(attempt.channel),
+        channel_path=channel_path,
         upstream_model=printable(attempt.upstream_model),
         outcome=Mark("bad" if has_failed else "good", kind),
         begin_percent=f"{begin:.2f}",

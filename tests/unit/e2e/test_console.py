@@ -22,7 +22,9 @@ from tests.support.gateways import KEY
 from tests.support.page_weight import sent_files
 from tests.support.usage_records import NOW, lines, record
 from umg_grpc.access.api_keys import ApiKeys
-from umg_grpc.access.principals import WHOLE_GATEWAY, Role
+from umg_grpc.access.principals import WHOLE_GATEWAY, Membership, Role
+from umg_grpc.access.users import SERVICE_ACCOUNT, Users
+from umg_grpc.base.time_units import micros_of
 from umg_grpc.store.usage_record_table import UsageRecords
 
 HOSTILE = '<script>alert(1)</script> "quoted" \' {{ 7 * 7 }} & more'
@@ -121,6 +123,16 @@ async def test_a_page_with_charts_has_their_table_and_needs_six_calls_of_the_ser
         assert (page.status, len(calls) <= 6) == (200, True), (path, calls)
         assert not ink or f'data-ink="{ink}"' in page.text, path
         assert ("/charts.js" in page.text) == bool(ink), path
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["", "/usage", "/requests", "/channels", "/channels/sandbox", "/models", "/keys/bootstrap", "/projects/mine"],
+)
+async def test_pages_with_figures_state_their_age(world: World, path: str) -> None:
+    page = await world.owner.get(f"/console{path}")
+    assert page.status == 200, page.problem
+    assert re.search(r'<div class="head">.*?as of \d\d:\d\d:\d\d UTC</span>', page.text)
 
 
 async def test_a_live_page_is_sent_again_only_when_it_has_changed(world: World) -> None:
@@ -375,6 +387,45 @@ async def test_a_channel_is_checked_disabled_after_its_consequences_and_enabled(
     enabled = await world.owner.post(path, wrong.form("enable"))
     assert ">closed<" in enabled.text
     assert (await world.owner.get("/console/channels/absent")).status == 404
+
+
+@pytest.mark.parametrize(
+    ("role", "pages"),
+    [
+        (Role.OWNER, {"models", "channels"}),
+        (Role.VIEWER, {"models", "channels"}),
+        (Role.MEMBER, {"models"}),
+        (None, set[str]()),
+    ],
+)
+async def test_model_and_channel_of_a_call_lead_to_the_pages_that_the_role_sees(
+    world: World, role: Role | None, pages: set[str]
+) -> None:
+    store, mine = world.gateway.service.store, world.projects["mine"]
+    name = f"linked {role}"
+    user = await Users(store).create(
+        SERVICE_ACCOUNT, {"name": name, "memberships": [Membership(mine, role)] if role else []}
+    )
+    key, secret = await ApiKeys(store).create(name, user_id=user.user_id if role else None, project_id=mine)
+    person = await (await world.browser()).sign_in(secret)
+    before = NOW - timedelta(days=1)
+    of_call = {"key_id": key.key_id, "model": HOSTILE, "channel": "a/b", "start_micros": micros_of(before)}
+    outcomes = {"status": "OK"}, {"status": "NOT_FOUND", "reason": "MODEL_NOT_FOUND"}
+    calls = [
+        record(number, record_id=f"{name} {number}", request_id=f"req-{role}-{number}", **of_call, **each)
+        for number, each in enumerate(outcomes)
+    ]
+    await UsageRecords(store).insert(lines(*calls))
+    named = {"models": HOSTILE, "channels": "a/b"}
+    links = {page: f'<a href="/console/{page}/{quote(each, safe="")}">' for page, each in named.items()}
+    listed = f"/console/requests?since={before:%Y-%m-%d}&key={key.key_id}"
+    for path in (listed, f"/console/requests/req-{role}-0", f"/console/requests/req-{role}-1"):
+        page = await person.get(path)
+        assert (page.status, "<script>alert" in page.text) == (200, False), page.problem
+        is_known = not path.endswith("-1")  # there is no page of a model that was not found
+        assert {each for each, link in links.items() if link in page.text} == (
+            pages if is_known else pages - {"models"}
+        )
 
 
 @pytest.mark.parametrize("role", list(Role))

@@ -9,7 +9,14 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from http_facade.console import figure_texts, form_values
 from http_facade.console.budget_charts import left_chart
 from http_facade.console.budget_meters import BudgetMeter, key_meters
-from http_facade.console.call_charts import calls_chart, first_byte_chart, spend_chart, summary_charts
+from http_facade.console.call_charts import (
+    COLOURED_GROUPS,
+    calls_chart,
+    first_byte_chart,
+    group_inks,
+    spend_chart,
+    summary_charts,
+)
 from http_facade.console.pages.request_pages import attempt_bars, replay_path
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
@@ -71,10 +78,9 @@ def test_a_chart_of_spend_colours_five_groups_and_adds_the_others_up() -> None:
         summary.groups.add(value=f"m{place}", micro_credits=[3_000_000, 2_000_000])
     spend = spend_chart(summary, [each.value for each in summary.groups])
     assert spend is not None
-    assert [(each.ink, each.text) for each in spend.columns] == [
-        *((f"rank{place + 1}", f"m{place}") for place in range(5)),
-        ("other", ""),
-    ]
+    assert [each.text for each in spend.columns] == [*(f"m{place}" for place in range(5)), ""]
+    assert {each.ink for each in spend.columns} == {*(f"group{number}" for number in range(1, 6)), "other"}
+    assert spend.columns[-1].ink == "other"
     assert spend.columns[-1].cells == ["3.00", "8.00"]
     assert first_byte_chart(summary) is None  # no call has a first byte
     table = summary_charts(
@@ -87,6 +93,19 @@ def test_a_chart_of_spend_colours_five_groups_and_adds_the_others_up() -> None:
     ]
     assert [number for number, _ in table.columns] == [0, 0, *(1,) * 6]
     assert table.end == int(NOW.timestamp())
+
+
+def test_groups_of_a_page_have_different_colours_in_any_order() -> None:
+    models = [f"model-{number}" for number in range(60)]
+    alone = {model: group_inks([model])[model] for model in models}
+    assert len(set(alone.values())) == COLOURED_GROUPS
+    for first in range(0, 60, COLOURED_GROUPS):
+        shown = models[first : first + COLOURED_GROUPS]
+        inks = group_inks(shown)
+        assert len(set(inks.values())) == COLOURED_GROUPS
+        assert group_inks(shown[::-1]) == inks  # by rank they change in each span
+        for model in shown:  # it has its own colour, or another group has it whose own it is, too
+            assert [each for each in shown if inks[each] == alone[model] == alone[each]]
 
 
 def test_a_chart_of_a_budget_has_its_rest_and_its_end() -> None:
@@ -129,4 +148,6 @@ def test_attempts_at_the_same_time_have_rows_of_their_own() -> None:
         made = record.attempts.add(channel=str(begin))
         made.start_time.FromMicroseconds(begin)
         made.duration.FromMicroseconds(end - begin)
-    assert [bar.row for bar in attempt_bars(record)] == [0, 1, 0, 0, 0]
+    bars = attempt_bars(record, "/channels/{}".format)
+    assert [bar.row for bar in bars] == [0, 1, 0, 0, 0]
+    assert bars[-1].channel_path == "/channels/40"

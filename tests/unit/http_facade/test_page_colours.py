@@ -20,7 +20,7 @@ TEXTS = [
     *((state, f"{state}-back") for state in STATES),
 ]
 """Colour of a text, and that behind it."""
-SERIES = ["calls", *(f"rank{number}" for number in range(1, 6))]
+SERIES = ["calls", *(f"group{number}" for number in range(1, 6))]
 """Colours of charts."""
 PARTS = [
     *((part, back) for part in ("edge", "accent") for back in ("back", "panel")),

@@ -5,6 +5,7 @@ them without scripts and on a phone; then every page and state with axe, on all 
 import asyncio
 import re
 from collections.abc import AsyncGenerator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,15 @@ INKED = """(() => {
   return data.some((value, at) => at % 4 === 0 && value === red && data[at + 1] === green && data[at + 2] === blue);
 })()"""
 """Whether the first chart has columns in the colour of calls."""
+NAMED_ENDS = """[...document.querySelectorAll(".charts figure")].map((figure) => [
+  figure.dataset.form,
+  [...figure.querySelectorAll(".line-end")].map((each) => {
+    const { top, right } = each.getBoundingClientRect();
+    return [each.textContent, top, right - figure.getBoundingClientRect().right];
+  }),
+  figure.querySelector(".legend").checkVisibility(),
+])"""
+"""Form of each chart, the names at the ends of its lines with their places, and whether its legend is shown."""
 REFRESH = """import(document.querySelector("script[src$='/console.js']").src.replace("console.js", "live.js"))
   .then((live) => live.refresh())"""
 """Reads the live parts of the page again."""
@@ -159,6 +169,18 @@ async def test_a_chart_is_read_by_keyboard_and_leads_to_the_calls_of_a_bucket(on
     await person.enter()
     assert await page.evaluate("location.pathname") == "/console/requests"
     assert "req_" in await person.text()
+
+
+async def test_lines_have_their_names_at_their_ends_in_place_of_the_legend(on_sqlite: Site) -> None:
+    page = on_sqlite.person.page
+    await on_sqlite.person.open("/console?since=1h")
+    figures = await page.evaluate(NAMED_ENDS)
+    assert {form for form, _, _ in figures} >= {"columns", "log"}
+    for form, names, is_legend_shown in figures:
+        assert is_legend_shown == (form != "log")
+        assert [name for name, _, _ in sorted(names)] == (["p50", "p95"] if form == "log" else [])
+        for (_, upper, right), (_, lower, _) in pairwise(names):  # in the order of their places
+            assert (lower - upper >= 16, right <= 0) == (True, True)
 
 
 async def test_keys_lead_to_pages_and_rows_and_ids_are_copied(on_sqlite: Site) -> None:
