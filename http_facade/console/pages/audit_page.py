@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from http_facade.console.address_filters import ListPages
+from http_facade.console.address_filters import Filters, ListPages
 from http_facade.console.page_interface import Visit, object_path
 from http_facade.console.pages.request_pages import call_path
 from umg_grpc.base.printable_text import printable
@@ -21,6 +21,7 @@ OBJECT_PAGES = {
     "organization": "projects",
     "project": "projects",
     "user": "people",
+    "task": "tasks",
 }
 """Kind of an object -> its pages below `/console`."""
 
@@ -56,6 +57,7 @@ class AuditTable:
     refused_only: bool
     pages: ListPages
     command: str
+    """Command that prints the same acts; "" where a filter has no flag."""
 
 
 async def load_audit(visit: Visit) -> AuditTable:
@@ -78,8 +80,14 @@ async def load_audit(visit: Visit) -> AuditTable:
         rows=[_row(event) for event in response.events],
         refused_only=refused_only,
         pages=filters.pages(response.next_page_token),
-        command=f"umg audit list --since {filters.text('since')}{' --refused' if refused_only else ''}",
+        command=_command(filters, refused_only=refused_only),
     )
+
+
+def _command(filters: Filters, *, refused_only: bool) -> str:
+    if any(filters.values(name) for name in ("actor", "object", "kind", "project", "until")):
+        return ""
+    return f"umg audit list --since {filters.text('since')}{' --refused' if refused_only else ''}"
 
 
 def history_path(visit: Visit, object_id: str, kind: str = "") -> str:

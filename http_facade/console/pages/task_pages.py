@@ -10,6 +10,7 @@ from http_facade.console.address_filters import ListPages
 from http_facade.console.call_outcomes import Mark
 from http_facade.console.object_names import key_ids_of
 from http_facade.console.page_interface import Done, Form, Visit, object_path
+from http_facade.console.pages.audit_page import history_path
 from http_facade.console.pages.request_pages import call_path
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.printable_text import printable
@@ -17,6 +18,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.protobuf_json import enum_names
 
 PAGE_SIZE = 50
+MAX_STUCK_MINUTES = 10_000
 STATE_NAMES = enum_names(pb.VideoTaskState.DESCRIPTOR)
 STATE_COLOURS = {"succeeded": "good", "failed": "bad", "cancelled": "off"}
 CALLBACK_MARKS = {
@@ -51,6 +53,7 @@ class TaskList:
     rows: Sequence[TaskRow]
     undelivered_only: bool
     stuck: str
+    max_stuck: int
     pages: ListPages
     may_redeliver: bool
 
@@ -62,6 +65,11 @@ class CallbackRow:
     callback: pb.TaskCallback
     mark: Mark
     is_undelivered: bool
+    reported: str
+    """State of the task that it reports; "" for one of an earlier version."""
+
+    last_attempt: Timestamp | None
+    next_attempt: Timestamp | None
     url: str
     problem: str
 
@@ -75,6 +83,9 @@ class TaskStory:
     states: Sequence[tuple[Mark, Timestamp]]
     problem: str
     request_path: str
+    history: str
+    """Path of its part of the audit log; "" for a person that may not see it."""
+
     may_redeliver: bool
 
 
@@ -87,7 +98,7 @@ async def load_tasks(visit: Visit) -> TaskList:
         models=filters.values("model"),
         channels=filters.values("channel"),
         project_ids=filters.values("project"),
-        stuck_minutes=form_values.number({"stuck": stuck}, "stuck"),
+        stuck_minutes=_stuck_minutes(stuck),
         callback_states=UNDELIVERED_STATES if undelivered_only else (),
         page_size=PAGE_SIZE,
         page_token=filters.page_token,
@@ -97,6 +108,7 @@ async def load_tasks(visit: Visit) -> TaskList:
         rows=[_row(task) for task in response.tasks],
         undelivered_only=undelivered_only,
         stuck=stuck,
+        max_stuck=MAX_STUCK_MINUTES,
         pages=filters.pages(response.next_page_token),
         may_redeliver=visit.rights.may(pb.PERMISSION_TASKS_WRITE),
     )
@@ -112,6 +124,7 @@ async def load_task(visit: Visit) -> TaskStory:
         states=[(_mark(each.state), each.time) for each in task.state_times],
         problem=printable(task.error.message),
         request_path=call_path(task.request_id) if task.request_id else "",
+        history=history_path(visit, task.task_id, "task"),
         may_redeliver=bool(task.callbacks) and visit.rights.may(pb.PERMISSION_TASKS_WRITE),
     )
 
@@ -125,6 +138,15 @@ async def redeliver(visit: Visit, form: Form) -> Done:
     if failed and failed[-1].state != pb.TASK_CALLBACK_STATE_DELIVERED:
         raise UmgError(pb.ERROR_REASON_UNAVAILABLE, f"not delivered: {printable(failed[-1].last_error)}")
     return Done(object_path("tasks", task_id), "callback_delivered")
+
+
+def _stuck_minutes(given: str) -> int | None:
+    if not given:
+        return None
+    if given.isascii() and given.isdigit() and 1 <= (minutes := int(given[:9])) <= MAX_STUCK_MINUTES:
+        return minutes
+    message = f"`stuck` must be a whole number of minutes from 1 to {MAX_STUCK_MINUTES}, not `{given[:50]}`"
+    raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="stuck")
 
 
 def _row(task: pb.TaskRecord) -> TaskRow:
@@ -155,6 +177,9 @@ def _callback(callback: pb.TaskCallback) -> CallbackRow:
         callback=callback,
         mark=CALLBACK_MARKS[callback.state],
         is_undelivered=callback.state in UNDELIVERED_STATES,
+        reported=STATE_NAMES.get(callback.task_state, ""),
+        last_attempt=callback.last_attempt_time if callback.HasField("last_attempt_time") else None,
+        next_attempt=callback.next_attempt_time if callback.HasField("next_attempt_time") else None,
         url=printable(callback.url),
         problem=printable(callback.last_error),
     )

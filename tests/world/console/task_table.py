@@ -143,7 +143,7 @@ TASKS = (
     ),
     Task(
         14, "deliver a notification again",
-        (("go", "Video tasks"), ("go", "not delivered"), ("see", r"given up"), ("see", "after 1 attempts: the receiver answered with status 410"), ("see", r"\d+ s ago"),
+        (("go", "Video tasks"), ("go", "not delivered"), ("see", r"given up"), ("see", "after attempt 1: the receiver answered with status 410"), ("see", r"\d+ s ago"),
          ("go", "Deliver again")),
         3, ("The receiver has accepted the notification.", "delivered"),
     ),
