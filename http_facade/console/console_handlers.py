@@ -29,12 +29,13 @@ from http_facade.exchange.browser_forms import (
     read_form,
 )
 from http_facade.exchange.browser_sessions import BrowserSession, csrf_token
+from http_facade.exchange.error_responses import error_response
 from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.page_files import assets_path
 from http_facade.exchange.page_headers import FORM_PAGE_HEADERS, HTML_TYPE
 from http_facade.exchange.server_settings import Settings
 from http_facade.exchange.sign_on_interface import BrowserSignOn
-from http_facade.routes import Shape
+from http_facade.routes import DEFAULT_FORMAT, Shape
 from umg_grpc.base.errors import UmgError, overloaded
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import echo
@@ -201,9 +202,9 @@ class ConsoleHandlers:
         except UmgError as error:
             return await self._problem(exchange, browser, visit.rights, error, page)
         if isinstance(content, FileContent):
-            if problem is not None:
-                raise problem
-            return _file(content)
+            if problem is None:
+                return _file(content)
+            return error_response(explain_on_page(problem, exchange, CONSOLE_FACE), DEFAULT_FORMAT)  # to a script
         if isinstance(content, Lead) and content.target:
             return lead_to(content.target)
         frame = self._frame(exchange, browser, page, visit)

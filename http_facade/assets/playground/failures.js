@@ -3,7 +3,10 @@
 import { copyButton, element } from "../elements.js";
 import { CallError } from "./connect.js";
 import { grouped } from "./numbers.js";
+import { isSessionKey } from "./session-key.js";
 import { remedy, text } from "./strings.js";
+
+const ENDED_KEYS = ["INVALID_KEY", "KEY_EXPIRED"];
 
 /** @param {unknown} error */
 export const isAbort = (error) => error instanceof DOMException && error.name === "AbortError";
@@ -15,7 +18,8 @@ export const isAbort = (error) => error instanceof DOMException && error.name ==
  */
 export function failureView(error, retry) {
   const failed = error instanceof CallError ? error : new CallError(String(error));
-  const [happened, action] = remedy(failed.reason);
+  const hasEnded = ENDED_KEYS.includes(failed.reason) && isSessionKey();
+  const [happened, action] = hasEnded ? [text("session.ended"), text("session.ended.how")] : remedy(failed.reason);
   const view = element(
     "div", { class: "failure", role: "alert" },
     element("p", {}, element("strong", {}, `■ ${happened}`), " ", action, " ", ...timing(failed)),

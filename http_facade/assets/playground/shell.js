@@ -12,7 +12,7 @@ import { HistoryPanel } from "./history-panel.js";
 import { KINDS, kindNamed } from "./kinds.js";
 import { ModelPicker } from "./model-picker.js";
 import { credits, grouped } from "./numbers.js";
-import { sessionChoices, useSessionKey } from "./session-key.js";
+import { forgetSessionKey, projectField, resumeSessionKey, sessionChoices, useSessionKey } from "./session-key.js";
 import { text } from "./strings.js";
 
 /** Width from which the parts beside the view are open at first. */
@@ -49,6 +49,7 @@ export class Shell {
     byId("remember").checked = isKept();
     this._showOnline();
     this._showHealth();
+    resumeSessionKey();
     if (key()) await this._readModels();
     else await this._showNoKeyOrSession();
     await this.open(this._kind);
@@ -126,7 +127,8 @@ export class Shell {
     byId("key-form").addEventListener("submit", (/** @type {Event} */ event) => { event.preventDefault(); this._useKey(); });
     byId("session-form").addEventListener("submit", (/** @type {Event} */ event) => { event.preventDefault(); this._useSession(); });
     byId("remember").addEventListener("change", () => setKey(byId("key").value, byId("remember").checked));
-    byId("key-change").addEventListener("click", () => this._showKeyForm(true));
+    byId("key-change").addEventListener("click", async () => { await this._readSession(); this._showKeyForm(true); });
+    addEventListener("focus", () => { if (!byId("key-form").hidden && !this._session) this._readSession(); }); // after a sign-in in another tab
     byId("new").addEventListener("click", () => { this.open(this._kind); });
     byId("help-open").addEventListener("click", showHelp);
     for (const name of ["online", "offline"]) addEventListener(name, () => this._showOnline());
@@ -134,6 +136,7 @@ export class Shell {
   }
 
   async _useKey() {
+    forgetSessionKey();
     setKey(byId("key").value, byId("remember").checked);
     await this._readModels();
     this._offer();
@@ -141,20 +144,28 @@ export class Shell {
 
   /** Say that there is no key, and offer to start without one if a person is signed in. */
   async _showNoKeyOrSession() {
+    await this._readSession();
+    this._showNoKey();
+  }
+
+  /** Offer to start without a key if a person is signed in; a chosen project stays. */
+  async _readSession() {
+    const chosen = byId("session-project").value;
     this._session = await sessionChoices().catch(() => null);
     if (this._session) {
-      const { name, projects, without_project: isOptional } = this._session;
-      byId("session-name").textContent = text("session.name", { name: visible(name) });
-      const options = projects.map((project) => element("option", { value: project.id }, visible(project.name)));
-      if (isOptional) options.unshift(element("option", { value: "" }, text("session.none")));
-      byId("session-project").replaceChildren(...options);
+      byId("session-name").textContent = text("session.name", { name: visible(this._session.name) });
+      const field = projectField(this._session);
+      byId("session-project").replaceWith(field);
+      if (chosen) field.value = chosen;
+      if (!field.value && field instanceof HTMLSelectElement) field.selectedIndex = 0; // the project is not offered any more
     }
-    this._showNoKey();
+    byId("session-form").hidden = byId("key-form").hidden || !this._session;
+    byId("console-link").hidden = !this._session;
   }
 
   async _useSession() {
     try {
-      await useSessionKey(byId("session-project").value);
+      await useSessionKey(byId("session-project").value, byId("session-remember").checked);
     } catch (error) {
       this._notice.replaceChildren(failureView(error, () => this._useSession()));
       return;

@@ -13,6 +13,7 @@ export const TEXTS = {
   "page.skip": "Go to the playground",
   "page.kinds": "Kinds of calls",
   "page.pages": "Pages",
+  "page.console": "Console",
   "page.reference": "API reference",
   "page.side": "Settings and code",
 
@@ -31,7 +32,12 @@ export const TEXTS = {
 
   "session.name": "Signed in as {name}, without a key:",
   "session.project": "Project",
+  "session.note": "Without it, a reload begins with another key, which does not list the video tasks of this one.",
+  "session.ended": "The key ended with your session.",
+  "session.ended.how": "Sign in at the console in another tab, then press “Change key” and “Start” here. What you wrote stays.",
   "session.none": "no project",
+  "session.typed": "name or id",
+  "session.typed_or_none": "name or id, empty for none",
   "session.use": "Start",
   "session.how": "Or start as the person who is signed in: choose a project above. The gateway makes a key that ends with the session.",
 

@@ -15,7 +15,9 @@ FILE_NAME, MAX_NAME_CHARACTERS = "playground-key.json", 80
 
 
 async def load_choices(visit: Visit) -> FileContent:
-    """Return the projects in which the person may make a key for the playground, as JSON."""
+    """Return the projects in which the person may make a key for the playground, as JSON; none where there are too many
+    for a list.
+    """
     may_create = not visit.rights.is_holder and visit.rights.may(pb.PERMISSION_KEYS_WRITE)
     offered = (await load_new_key(visit)).projects if may_create else OfferedAccounts({})
     return _json(
@@ -23,6 +25,7 @@ async def load_choices(visit: Visit) -> FileContent:
             "name": visit.rights.caller.name,
             "may_create": may_create,
             "without_project": offered.may_be_none,
+            "is_typed": offered.is_typed,
             "projects": [{"id": account_id, "name": name} for account_id, name in offered.names.items()],
         }
     )

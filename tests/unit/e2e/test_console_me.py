@@ -17,6 +17,7 @@ from google.protobuf.descriptor_pool import Default
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
+from http_facade.console import object_names
 from http_facade.console.page_table import CONSOLE_PAGES
 from tests.support.console_browser import Browser
 from tests.support.console_world import World, console_world
@@ -274,7 +275,7 @@ async def test_a_key_of_the_playground_counts_for_the_person_and_ends_with_the_s
     person = await world.person(Role.MEMBER, mine)
     choices = json.loads((await person.get(KEY_PATH)).text)
     assert (choices["may_create"], choices["without_project"]) == (True, False)
-    assert choices["projects"] == [{"id": mine, "name": "mine"}]
+    assert (choices["is_typed"], choices["projects"]) == (False, [{"id": mine, "name": "mine"}])
     form = {"act": "create", "project": mine}
     assert (await person.post(KEY_PATH, form | await forms_of(person), origin="https://evil.example")).status == 403
     made = json.loads((await person.post(KEY_PATH, form | await forms_of(person))).text)
@@ -296,13 +297,30 @@ async def test_a_key_of_the_playground_counts_for_the_person_and_ends_with_the_s
             await asyncio.sleep(0.05)
 
 
+async def test_the_project_of_a_key_of_the_playground_is_typed_where_there_are_many(
+    holder: Holder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(object_names, "MAX_OFFERED", 1)
+    owner, world = holder.world.owner, holder.world
+    choices = json.loads((await owner.get(KEY_PATH)).text)
+    assert (choices["is_typed"], choices["projects"], choices["without_project"]) == (True, [], True)
+    for project in ("mine", world.projects["mine"]):
+        made = json.loads(
+            (await owner.post(KEY_PATH, {"act": "create", "project": project} | await forms_of(owner))).text
+        )
+        assert (await ApiKeys(world.gateway.service.store).get(made["key_id"])).project_id == world.projects["mine"]
+    unknown = await owner.post(KEY_PATH, {"act": "create", "project": "nowhere"} | await forms_of(owner))
+    assert (unknown.status, "no such" in json.loads(unknown.text)["error"]["message"]) == (404, True)
+
+
 async def test_roles_that_may_make_no_keys_make_none_for_the_playground(holder: Holder) -> None:
     world = holder.world
     people = [await world.person(role, world.projects["mine"]) for role in (Role.VIEWER, Role.BILLING)]
     for person in (*people, holder.browser):
         assert not json.loads((await person.get(KEY_PATH)).text)["may_create"]
         form = {"act": "create", "project": world.projects["mine"]} | await forms_of(person)
-        assert (await person.post(KEY_PATH, form)).status == 403
+        refused = await person.post(KEY_PATH, form)
+        assert (refused.status, bool(json.loads(refused.text)["error"]["message"])) == (403, True)
     body = {"settings": {"name": "no session"}, "ends_with_session": True}
     headers = {"authorization": f"Bearer {KEY}"}
     async with world.owner.session.post("/admin/v1/keys", json=body, headers=headers) as response:

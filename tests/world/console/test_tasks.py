@@ -11,15 +11,17 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from http_facade.console import object_names
 from http_facade.console.page_table import CONSOLE_PAGES, find_page
 from tests.support.chromium import Page, chromium
 from tests.support.databases import Postgres
-from tests.support.gateways import KEY
+from tests.support.gateways import KEY, revoke
 from tests.support.page_checks import contrast_faults, layout_faults
 from tests.world.console.console_site import Site, call, running_site
 from tests.world.console.page_states import FORBIDDEN, OWN_PAGE, STATES, State
 from tests.world.console.task_table import SECRET, TASKS, Task
 from tests.world.pages.axe_checks import barriers
+from umg_grpc.access.accounts import Accounts
 from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.access.principals import Role
 
@@ -306,6 +308,53 @@ async def test_a_person_tries_models_without_a_key(on_sqlite: Site) -> None:
     await person.page.press("Enter", control=True)
     await person.page.until("document.querySelector('.figures')")
     assert await person.page.evaluate("sessionStorage.length + localStorage.length") == 0
+
+
+async def test_a_person_types_the_project_of_a_key_where_there_are_many(
+    on_sqlite: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(object_names, "MAX_OFFERED", 0)
+    store, page = on_sqlite.gateway.service.store, on_sqlite.person.page
+    project = await Accounts(store).get("search")
+    await page.open(f"{on_sqlite.gateway.url}/playground")
+    await page.until("document.getElementById('session-form')?.hidden === false")
+    await page.evaluate("document.querySelector('input#session-project').focus()")
+    await page.write("search")
+    await on_sqlite.person.press("Start")
+    await page.until("!document.getElementById('key-used').hidden")
+    made = [key for key in await ApiKeys(store).list() if key.project_id == project.account_id]
+    assert any(key.name.startswith("playground of bootstrap") for key in made)
+
+
+async def test_a_reload_keeps_the_key_of_a_session_if_wanted_and_its_end_has_a_remedy(on_sqlite: Site) -> None:
+    person, page = on_sqlite.person, on_sqlite.person.page
+    address = f"{on_sqlite.gateway.url}/playground?kind=video&model=vidA-2"
+    await page.open(address)
+    await page.until("document.getElementById('session-form')?.hidden === false")
+    await page.evaluate("document.getElementById('session-remember').click()")
+    await person.press("Start")
+    await page.until("document.getElementById('key-used')?.hidden === false")
+    await page.evaluate("document.querySelector('#prompt').focus()")
+    await page.write("a kite of a session")
+    await page.press("Enter", control=True)
+    await page.until("document.querySelector('.tasks > li')")
+    await page.open("about:blank")
+    await page.open(address)
+    await page.until("document.querySelector('.tasks strong')?.textContent === 'a kite of a session'")
+    await page.evaluate("document.querySelector('#prompt').focus()")
+    await page.write("half a film")
+    key_id, secret = [
+        str(await page.evaluate(f"sessionStorage.getItem({name!r})")) for name in ("umg-session-key", "umg-key")
+    ]
+    await revoke(on_sqlite.gateway.service, key_id, secret)
+    await page.press("Enter", control=True)
+    await page.until("document.querySelector('.failure')?.textContent.includes('The key ended with your session.')")
+    await person.press("Change key")
+    await page.until("!document.getElementById('session-form').hidden")
+    await person.press("Start")
+    await page.until("!document.getElementById('key-used').hidden")
+    assert await page.evaluate("document.querySelector('#prompt').value") == "half a film"
+    await page.evaluate("sessionStorage.clear()")
 
 
 async def test_pages_have_no_barriers_and_fit_every_screen(on_sqlite: Site) -> None:
