@@ -23,11 +23,12 @@ export class CallView {
     this.settings = this.form.element;
     this.inputs = element("div");
     this.result = element("div", { id: "result", "aria-live": "polite" });
+    this._lack = element("p", { class: "bad", role: "alert" });
     this._controller = /** @type {AbortController | null} */ (null);
     this._button = element("button", { id: "send" }, button);
     this._stop = element("button", { id: "stop", type: "button", class: "quiet", disabled: true }, text("action.stop"));
     this._stop.addEventListener("click", () => this.stop());
-    const form = element("form", {}, this.inputs, element("div", { class: "row" }, this._button, this._stop));
+    const form = element("form", {}, this.inputs, element("div", { class: "row" }, this._button, this._stop), this._lack);
     form.addEventListener("submit", (event) => { event.preventDefault(); this.run(); });
     form.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && event.ctrlKey) { event.preventDefault(); this.run(); }
@@ -56,12 +57,21 @@ export class CallView {
   }
 
   /**
-   * Show a response.
+   * Return the sentence about what a call lacks.
+   * @returns {string}
+   */
+  lack() {
+    return text("call.lack");
+  }
+
+  /**
+   * Show the response to a call, whose fields may have been changed since.
    * @param {any} _response
    * @param {Head} _head
+   * @param {Call} _call
    * @returns {void}
    */
-  show(_response, _head) {}
+  show(_response, _head, _call) {}
 
   /**
    * Return the views of a call's cost and story; none where its record is written later than usual.
@@ -74,8 +84,10 @@ export class CallView {
 
   /** Make the call, and show its response. */
   async run() {
+    if (this._controller || !this.shell.ready()) return;
     const call = this.call();
-    if (!call || this._controller || !this.shell.ready()) return;
+    this._lack.textContent = call ? "" : this.lack();
+    if (!call) return;
     const controller = (this._controller = new AbortController());
     const start = performance.now();
     this._setBusy(true);
@@ -83,7 +95,7 @@ export class CallView {
     try {
       const { response, head } = await this.send(call, controller.signal);
       this.result.replaceChildren();
-      this.show(response, head);
+      this.show(response, head, call);
       if (head.dropped.length) this.result.append(element("p", { class: "faint" }, text("chat.dropped", { fields: head.dropped.join(", ") })));
       const { cost, story } = this.recordOf(head.requestId);
       const time = element("span", {}, text("figure.seconds", { seconds: seconds(performance.now() - start) }));

@@ -31,6 +31,7 @@ export class ChatView {
     this._shell = shell;
     this._exchanges = /** @type {Exchange[]} */ ([]);
     this._edited = /** @type {Exchange | null} */ (null);
+    this._draft = ""; // written before an earlier message was edited
     this._form = new FieldsForm(() => shell.changed());
     this._tools = new ToolsEditor(() => shell.changed());
     this.settings = element("div", {}, this._form.element, this._tools.element);
@@ -195,11 +196,12 @@ export class ChatView {
   /** @param {Exchange} exchange */
   _edit(exchange) {
     if (this._isRunning()) return;
+    if (!this._edited) this._draft = this._message.value;
     this._edited = exchange;
     this._message.value = textOf([exchange.user]);
     this._files.set((exchange.user.parts ?? []).flatMap(({ media }) => (media?.data ? [{ name: media.filename ?? "", mimeType: media.mimeType ?? "", data: media.data }] : [])));
     const cancel = element("button", { type: "button", class: "quiet" }, text("action.edit_cancel"));
-    cancel.addEventListener("click", () => { this._leaveEditing(); this._message.value = ""; this._files.set([]); });
+    cancel.addEventListener("click", () => { this._leaveEditing(); this._message.value = this._draft; this._files.set([]); });
     this._editing.replaceChildren(text("chat.editing"), " ", cancel);
     this._message.focus();
   }

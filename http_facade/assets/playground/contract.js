@@ -60,7 +60,7 @@
  * @property {string} [refusalDelta]
  * @property {object} [state]
  * @property {Part} [partUpdated]
- * @property {{finishReason?: string, finishMessage?: string}} [finished]
+ * @property {{finishReason?: string, finishMessage?: string, blockReason?: string}} [finished]
  * @property {Usage} [usage]
  * @property {{data?: string, transcript?: string}} [mediaDelta]
  */

@@ -55,9 +55,8 @@ export class EditImageView extends ImageView {
   }
 
   /** @override */
-  async run() {
-    this._limit.textContent = this._pictures.files.length ? "" : text("image.inputs.needed");
-    await super.run();
+  lack() {
+    return this._pictures.files.length ? super.lack() : text("image.inputs.needed");
   }
 
   /**

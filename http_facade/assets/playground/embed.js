@@ -44,9 +44,11 @@ export class EmbedView extends CallView {
   /**
    * @override
    * @param {{embeddings?: {values: string}[]}} response
+   * @param {import("./connect.js").Head} _head
+   * @param {import("./contract.js").Call} call
    */
-  show({ embeddings = [] }) {
-    const texts = this._texts();
+  show({ embeddings = [] }, _head, { message }) {
+    const texts = /** @type {{text: string}[]} */ (message["inputs"]).map((input) => input.text);
     const vectors = embeddings.map(({ values }) => new Float32Array(bytesOf(values).buffer));
     const cosines = vectors.map(() => element("td", { class: "number" }));
     /** @param {number} base */

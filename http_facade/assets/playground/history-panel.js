@@ -36,9 +36,17 @@ export class HistoryPanel {
     this._draw();
   }
 
-  /** Begin a new entry: what is remembered next does not replace the last one. */
-  begin() {
-    this._id = crypto.randomUUID?.() ?? String(Date.now() + Math.random()); // the former needs TLS or a loopback host
+  /** Return the id of the entry that is replaced by what is remembered next. */
+  get entry() {
+    return this._id;
+  }
+
+  /**
+   * Go on with an entry; without one, begin a new one: what is remembered next does not replace the last one.
+   * @param {string} [entry]
+   */
+  begin(entry) {
+    this._id = entry ?? crypto.randomUUID?.() ?? String(Date.now() + Math.random()); // the former needs TLS or a loopback host
     this._mark();
   }
 

@@ -15,6 +15,7 @@ export class MaskEditor {
   constructor(changed) {
     this._changed = changed;
     this._picture = new Image();
+    this._file = /** @type {Attachment | null} */ (null);
     this._strokes = /** @type {[number, number, number][]} */ ([]); // x, y, radius
     this._brush = 0;
     this._cursor = { x: 0, y: 0 };
@@ -31,13 +32,15 @@ export class MaskEditor {
   }
 
   /**
-   * Show a picture without a mask; nothing for null.
+   * Show a picture without a mask, or with its mask if it was shown before; nothing for null.
    * @param {Attachment | null} file
    */
   show(file) {
     this.element.hidden = file === null;
+    if (!file || file === this._file) return;
+    this._file = file;
     this._strokes = [];
-    if (file) this._picture.src = objectUrl(file.data, file.mimeType);
+    this._picture.src = objectUrl(file.data, file.mimeType);
   }
 
   /** Return the mask as a PNG in base64; "" if nothing is painted. */

@@ -189,8 +189,9 @@ class Step {
     this._draw();
     for (const view of this._views) view?.finish();
     this._state.remove();
-    const { finishReason, finishMessage, parts } = this.response;
-    if (isComplete && !parts.length) this._parts.append(element("p", { class: "faint" }, text("chat.no_text")));
+    const { finishReason, finishMessage, blockReason, parts } = this.response;
+    if (blockReason) this._parts.append(element("p", { class: "bad" }, text("chat.blocked", { reason: visible(blockReason) })));
+    else if (isComplete && !parts.length) this._parts.append(element("p", { class: "faint" }, text("chat.no_text")));
     if (FINISHES[finishReason]) this._note(FINISHES[finishReason] ?? "");
     else if (!USUAL_FINISHES.includes(finishReason)) this._note(text("chat.finish.other", { reason: finishMessage || finishReason }));
     if (this._head.dropped.length) this._note(text("chat.dropped", { fields: this._head.dropped.join(", ") }));

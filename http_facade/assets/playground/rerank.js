@@ -32,9 +32,11 @@ export class RerankView extends CallView {
   /**
    * @override
    * @param {{results?: {index?: number, relevanceScore?: number}[]}} response
+   * @param {import("./connect.js").Head} _head
+   * @param {import("./contract.js").Call} call
    */
-  show({ results = [] }) {
-    const documents = this._lines();
+  show({ results = [] }, _head, { message }) {
+    const documents = /** @type {{text: string}[]} */ (message["documents"]).map((document) => document.text);
     const rows = results.map(({ index = 0, relevanceScore: score = 0 }, place) => element(
       "tr", {},
       element("td", { class: "number" }, String(place + 1)),

@@ -13,6 +13,7 @@ export class ResponseParts {
     this.usage = /** @type {Usage | undefined} */ (undefined);
     this.finishReason = "";
     this.finishMessage = "";
+    this.blockReason = "";
     this._media = /** @type {Map<number, Uint8Array[]>} */ (new Map());
   }
 
@@ -26,6 +27,7 @@ export class ResponseParts {
     if (event.finished) {
       this.finishReason = event.finished.finishReason ?? "";
       this.finishMessage = event.finished.finishMessage ?? "";
+      this.blockReason = event.finished.blockReason ?? "";
     }
     const whole = event.partStarted ?? event.partUpdated;
     if (whole) this.parts[index] = structuredClone(whole);

@@ -28,11 +28,14 @@ export class Shell {
     this._models = /** @type {Model[]} */ ([]);
     this._kind = kindNamed(new URLSearchParams(location.search).get("kind"));
     this._view = /** @type {View | null} */ (null);
+    this._left = /** @type {Map<KindName, {view: View, entry: string}>} */ (new Map()); // what was typed there stays
+    this._chosen = /** @type {Map<KindName, string>} */ (new Map());
+    this._shown = this._kind;
     this._session = /** @type {import("./session-key.js").Choices | null} */ (null);
     this._frame = 0;
     this._notice = byId("notice");
     this._code = new CodePanel(byId("code"));
-    this._history = new HistoryPanel(byId("history"), (kind, saved) => this.open(kind, (view) => view.restore(saved)));
+    this._history = new HistoryPanel(byId("history"), (kind, saved) => this.open(kind, (view) => view.restore(saved), true));
     this._picker = new ModelPicker(text("model.label"), () => this._modelChanged());
     this._other = new ModelPicker(text("model.other_label"), () => this.changed());
     this._compare = element("button", { type: "button", class: "quiet", id: "compare" }, text("model.compare"));
@@ -100,23 +103,27 @@ export class Shell {
   }
 
   /**
-   * Show a new view of a kind. `then` is called with it, for example to hand it a picture.
+   * Show the view of a kind as it was left, or a new one. `then` is called with it, for example to hand it a picture.
    * @param {KindName} kind
    * @param {(view: View) => void} [then]
+   * @param {boolean} [isNew]
    */
-  async open(kind, then) {
+  async open(kind, then, isNew = false) {
     this._view?.stop();
     this._view?.close?.();
+    if (this._view) this._left.set(this._shown, { view: this._view, entry: this._history.entry });
     this._kind = kind;
     const kindView = await KINDS[kind].load();
     if (this._kind !== kind) return; // another kind was chosen meanwhile
-    const made = new kindView(this);
+    const left = isNew ? undefined : this._left.get(kind);
+    const made = left?.view ?? new kindView(this);
     this._view = made;
+    this._shown = kind;
     byId("view").replaceChildren(made.element);
     byId("settings").replaceChildren(made.settings);
     this._drawKinds();
     this._offer();
-    this._history.begin();
+    this._history.begin(left?.entry);
     then?.(made);
     this.changed();
   }
@@ -129,7 +136,7 @@ export class Shell {
     byId("remember").addEventListener("change", () => setKey(byId("key").value, byId("remember").checked));
     byId("key-change").addEventListener("click", async () => { await this._readSession(); this._showKeyForm(true); });
     addEventListener("focus", () => { if (!byId("key-form").hidden && !this._session) this._readSession(); }); // after a sign-in in another tab
-    byId("new").addEventListener("click", () => { this.open(this._kind); });
+    byId("new").addEventListener("click", () => { this.open(this._kind, undefined, true); });
     byId("help-open").addEventListener("click", showHelp);
     for (const name of ["online", "offline"]) addEventListener(name, () => this._showOnline());
     addEventListener("keydown", (event) => this._key(event));
@@ -242,7 +249,7 @@ export class Shell {
     const able = this._models.filter(({ operations = [] }) => operations.includes(operation));
     const wanted = new URLSearchParams(location.search).get("model") ?? "";
     const isOther = this._models.some(({ id }) => id === this._picker.id) && !able.some(({ id }) => id === this._picker.id);
-    this._picker.offer(able, isOther ? "" : this._picker.id || wanted);
+    this._picker.offer(able, isOther ? this._chosen.get(this._kind) ?? "" : this._picker.id || wanted);
     this._other.offer(able);
     this._compare.hidden = !compares;
     if (!compares) this._setComparing(false);
@@ -252,6 +259,7 @@ export class Shell {
 
   _modelChanged() {
     if (key() && this._picker.id) this._notice.querySelector("[role=alert]:not(.failure)")?.remove();
+    this._chosen.set(this._kind, this._picker.id);
     this._view?.modelChanged();
     this.changed();
   }

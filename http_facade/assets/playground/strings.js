@@ -98,6 +98,7 @@ export const TEXTS = {
   "chat.reasoning.figures": "Reasoning, {tokens} tokens",
   "chat.reasoning.hidden": "The provider hides the text of this reasoning.",
   "chat.refusal": "The model declined: {text}",
+  "chat.blocked": "The provider's safety system refused the prompt ({reason}). Say it differently.",
   "chat.no_text": "The model returned no text.",
   "chat.searched": "Searched: {queries}",
   "chat.dropped": "Not sent, since the model's provider has no such field: {fields}",
@@ -191,6 +192,8 @@ export const TEXTS = {
   "tools.add": "Add tool",
   "tools.invalid": "Tool {name}: its schema is not a JSON object.",
   "tools.note": "You play the program: the page asks you for the result of each call.",
+
+  "call.lack": "Nothing to send yet: fill in the fields above.",
 
   "count.text": "Text to count",
   "count.send": "Count tokens",
