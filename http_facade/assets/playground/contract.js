@@ -111,7 +111,6 @@ export const GENERATE_IMAGE = "ImageService/GenerateImage";
 export const CREATE_VIDEO = "VideoService/CreateVideoTask";
 export const REMIX_VIDEO = "VideoService/RemixVideoTask";
 export const LIST_VIDEOS = "VideoService/ListVideoTasks";
-export const WATCH_VIDEO = "VideoService/WatchVideoTask";
 export const DELETE_VIDEO = "VideoService/DeleteVideoTask";
 export const DOWNLOAD_VIDEO = "VideoService/DownloadVideo";
 export const LIST_MODELS = "ModelService/ListModels";

@@ -1,9 +1,9 @@
-// One video task: its state and progress while it runs, then its video.
+// One video task: its state and progress, then its video.
 
 import { copyButton, element } from "../elements.js";
 import { visible } from "../quoting.js";
 import { bytesOf, CallError, stream, unary } from "./connect.js";
-import { DELETE_VIDEO, DOWNLOAD_VIDEO, REMIX_VIDEO, WATCH_VIDEO } from "./contract.js";
+import { DELETE_VIDEO, DOWNLOAD_VIDEO, REMIX_VIDEO } from "./contract.js";
 import { failureView, isAbort, requestIdView } from "./failures.js";
 import { recordViews } from "./records.js";
 import { text } from "./strings.js";
@@ -15,7 +15,6 @@ const BADGES = /** @type {Record<string, [string, string]>} */ ({
   submitting: ["info", "◐"], queued: ["info", "◐"], running: ["info", "◐"], succeeded: ["good", "●"], failed: ["bad", "■"], cancelled: ["faint", "–"],
 });
 const OPEN_STATES = ["submitting", "queued", "running"];
-const RECONNECT_MILLISECONDS = 2000;
 
 export class TaskView {
   /**
@@ -32,40 +31,45 @@ export class TaskView {
     this._state = element("p", { role: "status" });
     this._actions = element("div", { class: "actions" });
     this._result = element("div");
+    this._remix = element("div");
+    this._isRemoved = false;
+    this._shownActions = "";
     const id = element("code", {}, task.taskId);
     const title = element("p", {}, element("strong", {}, visible(task.parameters?.prompt ?? "")), " ", element("span", { class: "faint" }, visible(task.model ?? "")));
     const facts = element("p", { class: "faint" }, id, " ", copyButton(text("action.copy_id"), () => task.taskId, id), task.remixedFromTaskId ? ` ${text("video.remix_of", { id: task.remixedFromTaskId })}` : "");
-    this.element = element("li", { "data-task": task.taskId }, title, facts, this._state, this._actions, this._result);
+    this.element = element("li", { "data-task": task.taskId }, title, facts, this._state, this._actions, this._remix, this._result);
     this._show(task);
-    if (this._isOpen) this._watch();
   }
 
   get _name() {
     return /** @type {StateName} */ (this._task.state.replace("VIDEO_TASK_STATE_", "").toLowerCase());
   }
 
-  get _isOpen() {
-    return OPEN_STATES.includes(this._name);
+  get id() {
+    return this._task.taskId;
+  }
+
+  get isOpen() {
+    return OPEN_STATES.includes(this._name) && !this._isRemoved;
   }
 
   close() {
     this._controller.abort();
   }
 
-  /** Show each change of the task until it ends; a broken connection is opened again. */
-  async _watch() {
-    while (this._isOpen && !this._controller.signal.aborted) {
-      try {
-        for await (const { task } of stream(WATCH_VIDEO, { taskId: this._task.taskId }, this._controller.signal)) this._show(task);
-      } catch (error) {
-        if (isAbort(error)) return;
-        if (error instanceof CallError && !["OFFLINE", "UNREACHABLE", "CUT", "UNAVAILABLE"].includes(error.reason)) {
-          this._result.replaceChildren(failureView(error));
-          return;
-        }
-        await new Promise((done) => setTimeout(done, RECONNECT_MILLISECONDS));
-      }
-    }
+  /**
+   * Show the task as it is now, if it has changed.
+   * @param {VideoTask} task
+   */
+  update(task) {
+    if (task.state !== this._task.state || task.progressPercent !== this._task.progressPercent) this._show(task);
+  }
+
+  /** Say that the task does not exist any more. */
+  remove() {
+    this._isRemoved = true;
+    this._actions.replaceChildren();
+    this._result.replaceChildren(failureView(new CallError("", { reason: "OBJECT_NOT_FOUND" })));
   }
 
   /** @param {VideoTask} task */
@@ -73,12 +77,14 @@ export class TaskView {
     this._task = task;
     const [badge, shape] = BADGES[this._name] ?? ["faint", "–"];
     const progress = element("progress", { max: "100", value: String(task.progressPercent ?? 0), "aria-label": text("video.progress", { id: task.taskId }) });
-    this._state.replaceChildren(element("span", { class: `badge ${badge}` }, `${shape} ${text(`video.state.${this._name}`)}`), " ", ...(this._isOpen ? [progress, ` ${task.progressPercent ?? 0} %`] : []));
+    this._state.replaceChildren(element("span", { class: `badge ${badge}` }, `${shape} ${text(`video.state.${this._name}`)}`), " ", ...(this.isOpen ? [progress, ` ${task.progressPercent ?? 0} %`] : []));
     if (task.callbackError) this._state.append(" ", text("video.callback.failed", { error: visible(task.callbackError) }));
     if (this._name === "failed") this._result.replaceChildren(element("p", { class: "bad" }, text("video.failed", { message: visible(task.error?.message ?? "") })));
-    this._actions.replaceChildren(...this._buttons());
+    const actions = this.isOpen ? "open" : this._name;
+    if (actions !== this._shownActions) this._actions.replaceChildren(...this._buttons()); // the same ones keep the focus
+    this._shownActions = actions;
     if (this._name === "succeeded" && this._showsVideo) this._load();
-    if (!this._isOpen && this._requestId) this._showRecord();
+    if (!this.isOpen && this._requestId) this._showRecord();
   }
 
   _showRecord() {
@@ -88,7 +94,7 @@ export class TaskView {
   }
 
   _buttons() {
-    if (this._isOpen) return [this._button("action.cancel", () => this._cancel())];
+    if (this.isOpen) return [this._button("action.cancel", () => this._cancel())];
     if (this._name !== "succeeded") return [];
     const remix = this._canRemix ? [this._button("action.remix", () => this._askForRemix())] : [];
     return [...(this._showsVideo ? [] : [this._button("action.show_video", () => this._load())]), ...remix];
@@ -132,19 +138,30 @@ export class TaskView {
   }
 
   _askForRemix() {
+    const known = this._remix.querySelector("input");
+    if (known) {
+      known.focus();
+      return;
+    }
     const prompt = element("input", { type: "text", autocomplete: "off" });
-    const form = element("form", {}, element("label", {}, text("video.remix.prompt"), prompt), element("button", {}, text("video.remix.send")));
+    const send = element("button", {}, text("video.remix.send"));
+    const problem = element("div");
+    const form = element("form", {}, element("label", {}, text("video.remix.prompt"), prompt), send, problem);
     form.addEventListener("submit", async (event) => {
       event.preventDefault();
+      if (send.disabled) return;
+      send.disabled = true; // a second press would make, and charge, a second video
+      problem.replaceChildren();
       try {
         const { response, head } = await unary(REMIX_VIDEO, { taskId: this._task.taskId, prompt: prompt.value });
         form.remove();
         this._remixed(response.task, head.requestId);
       } catch (error) {
-        form.append(failureView(error));
+        problem.replaceChildren(failureView(error));
       }
+      send.disabled = false;
     });
-    this._result.append(form);
+    this._remix.append(form);
     prompt.focus();
   }
 }

@@ -3,8 +3,9 @@
 import { element } from "../elements.js";
 import { key } from "../gateway.js";
 import { CallView } from "./call-view.js";
-import { unary } from "./connect.js";
+import { CallError, unary } from "./connect.js";
 import { CREATE_VIDEO, LIST_VIDEOS, without } from "./contract.js";
+import { failureView, isAbort } from "./failures.js";
 import { Attachments } from "./media.js";
 import { requiredValue, videoFields, videoRules } from "./media-forms.js";
 import { text } from "./strings.js";
@@ -15,6 +16,8 @@ import { TaskView } from "./video-task.js";
 /** @typedef {import("./fields.js").Field} Field */
 
 const LISTED = 20;
+const FOLLOW_MILLISECONDS = 2000;
+const PASSING = ["OFFLINE", "UNREACHABLE", "CUT", "UNAVAILABLE"];
 
 export class VideoView extends CallView {
   /** @param {import("./shell.js").Shell} shell */
@@ -28,9 +31,11 @@ export class VideoView extends CallView {
     this.inputs.append(this.field(text("image.prompt"), this._prompt), element("div", { class: "row" }, this._first.element, this._last.element), this._needed);
     this._listedFor = "";
     this._tasks = /** @type {TaskView[]} */ ([]);
+    this._following = /** @type {AbortController | null} */ (null);
+    this._problem = element("div");
     this._list = element("ul", { class: "tasks" });
     this._none = element("p", { class: "faint" }, text("video.tasks.none"));
-    this.element.append(element("h2", {}, text("video.tasks")), this._none, this._list);
+    this.element.append(element("h2", {}, text("video.tasks")), this._none, this._problem, this._list);
   }
 
   get _rules() {
@@ -44,15 +49,21 @@ export class VideoView extends CallView {
     this._first.element.hidden = rules?.maxImages === 0;
     this._last.element.hidden = rules ? !rules.lastFrame : false;
     if (key() && key() !== this._listedFor) this._readTasks();
+    else this._follow();
   }
 
   async _readTasks() {
     this._listedFor = key();
+    this.close();
+    for (const task of this._tasks.splice(0)) task.close();
+    this._list.replaceChildren();
+    this._none.hidden = false;
     try {
       const { tasks = [] } = (await unary(LIST_VIDEOS, { pageSize: LISTED })).response;
-      this.close();
-      this._list.replaceChildren();
-      for (const task of /** @type {VideoTask[]} */ (tasks).reverse()) this._add(task, false);
+      const made = [...this._tasks]; // while the list was read: each stays, above those of before
+      const isMade = new Set(made.map(({ id }) => id));
+      for (const task of /** @type {VideoTask[]} */ (tasks).reverse()) if (!isMade.has(task.taskId)) this._add(task, false);
+      for (const view of made) this._list.prepend(view.element);
     } catch {
       // a key without videos: its calls state why
     }
@@ -119,11 +130,52 @@ export class VideoView extends CallView {
     this._tasks.push(view);
     this._list.prepend(view.element);
     this._none.hidden = true;
+    this._follow();
   }
 
-  /** Stop watching the tasks, which go on. */
+  /**
+   * Read the tasks again until they have ended. One call reads all of them: a stream for each would use up the six
+   * connections that a browser has to a host, and block all other pages of the gateway.
+   */
+  async _follow() {
+    if (this._following || !this._tasks.some(({ isOpen }) => isOpen)) return;
+    const { signal } = (this._following = new AbortController());
+    this._problem.replaceChildren();
+    while (!signal.aborted) {
+      const open = this._tasks.filter(({ isOpen }) => isOpen);
+      if (!open.length) break;
+      try {
+        await this._update(open, signal);
+      } catch (error) {
+        if (isAbort(error)) return;
+        if (!(error instanceof CallError && PASSING.includes(error.reason))) {
+          this._problem.replaceChildren(failureView(error, () => this._follow()));
+          break;
+        }
+      }
+      await new Promise((done) => setTimeout(done, FOLLOW_MILLISECONDS));
+    }
+    if (!signal.aborted) this._following = null;
+  }
+
+  /**
+   * @param {TaskView[]} views
+   * @param {AbortSignal} signal
+   */
+  async _update(views, signal) {
+    const message = { taskIds: views.map(({ id }) => id), pageSize: views.length };
+    const { tasks = [] } = (await unary(LIST_VIDEOS, message, signal)).response;
+    for (const view of views) {
+      const task = /** @type {VideoTask[]} */ (tasks).find(({ taskId }) => taskId === view.id);
+      if (task) view.update(task);
+      else view.remove();
+    }
+  }
+
+  /** Stop following the tasks, which go on. */
   close() {
-    for (const task of this._tasks.splice(0)) task.close();
+    this._following?.abort();
+    this._following = null;
   }
 
   /** @param {{prompt: string, settings: import("./fields.js").Values}} saved */

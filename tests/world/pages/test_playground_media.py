@@ -22,6 +22,14 @@ SMALLEST = """for (const label of document.querySelectorAll('#settings label')) 
 """Script that chooses the smallest resolution, length and rate, so that a video is encoded quickly. It needs the least
 number of seconds of a model without a list of them.
 """
+LATE_LIST = """{
+  const sent = fetch;
+  globalThis.fetch = async (path, options) => {
+    if (path.endsWith('/ListVideoTasks') && !globalThis.listed) await new Promise(done => { globalThis.listed = done; });
+    return await sent(path, options);
+  };
+}"""
+"""Script after which the first list of tasks waits until `listed` is called, and then has those made meanwhile."""
 SHOWN = """new Promise(done => {
   const video = document.querySelector('#view video');
   video.onerror = () => done(-video.error.code);
@@ -91,6 +99,22 @@ async def test_every_video_model_makes_a_video(site: Site, photo: Path) -> None:
             assert await site.texts(".tasks .bad") == []
     models = sorted(text.split(" by ")[1] for text in await site.texts(".tasks > li > p:first-child strong"))
     assert models == sorted(VIDEOS)
+
+
+async def test_a_task_that_is_made_while_the_list_is_read_shows_its_video(site: Site) -> None:
+    await site.open("/playground?kind=video")
+    await site.page.evaluate(LATE_LIST)
+    with no_complaint(site.page, refused=True):  # records that are not written yet
+        await site.use_key()
+        await site.page.until("globalThis.listed")
+        await site.choose(VIDEO)
+        await site.fill("#prompt", "a boat before the list")
+        await site.click("#send")
+        await site.until_text(".tasks > li", "a boat before the list")
+        await site.page.evaluate("listed()")
+        await site.page.until("document.querySelector('.tasks > li:first-child video')")
+        texts = await site.texts(".tasks > li strong")
+        assert texts.count("a boat before the list") == 1
 
 
 async def test_a_video_survives_a_reload_and_is_remixed(site: Site) -> None:

@@ -5,7 +5,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.images import picture
-from tests.world.pages.site import CHAT, IMAGE, Site, no_complaint
+from tests.world.pages.site import CHAT, IMAGE, VIDEO, Site, no_complaint
+
+RUNNING_TASKS = 7
+"""More than the connections that a browser opens to one host."""
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -84,3 +87,39 @@ async def test_editing_a_message_keeps_the_one_that_was_being_written(site: Site
         assert await value(site) == "the first message"
         await site.press_button("Cancel editing")
         assert await value(site) == "half a mess"
+
+
+async def test_running_tasks_leave_connections_for_other_calls_and_the_focus_at_their_buttons(site: Site) -> None:
+    await site.begin("video")
+    with no_complaint(site.page, refused=True):
+        await site.choose(VIDEO)
+        for number in range(RUNNING_TASKS):
+            await site.page.evaluate("document.querySelector('#prompt').select()")
+            await site.fill("#prompt", f"kite {number} [[slow]]")
+            await site.click("#send")
+            await site.page.until(f"document.querySelector('.tasks strong')?.textContent.startsWith('kite {number} ')")
+        await site.page.evaluate("document.querySelector('.tasks > li:first-child .actions button').focus()")
+        await site.page.until("/[1-9]\\d* %/.test(document.querySelector('.tasks > li:first-child').textContent)")
+        assert await site.page.evaluate("document.activeElement.textContent") == "Cancel task"
+        assert await site.page.evaluate("fetch('/readyz').then((response) => response.status)") == 200
+
+
+async def test_a_remix_is_sent_once(site: Site) -> None:
+    await site.begin("video")
+    with no_complaint(site.page, refused=True):
+        await site.choose(VIDEO)
+        await site.fill("#prompt", "a boat to be remixed")
+        await site.click("#send")
+        await site.page.until("document.querySelector('.tasks > li:first-child video')")
+        row = await site.page.evaluate("`[data-task=${document.querySelector('.tasks > li').dataset.task}]`")
+        await site.press_button("Remix", row)
+        await site.press_button("Remix", row)
+        assert len(await site.texts(f"{row} form")) == 1
+        await site.fill(f"{row} form input", "at night")
+        before = len(await site.texts(".tasks > li"))
+        await site.page.evaluate(
+            f"(form => (form.requestSubmit(), form.requestSubmit()))(document.querySelector('{row} form'))"
+        )
+        await site.until_text(".tasks > li:first-child", "remix of")
+        await site.page.until("document.querySelector('.tasks > li:first-child video')")
+        assert len(await site.texts(".tasks > li")) == before + 1
