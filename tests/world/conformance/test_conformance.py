@@ -14,7 +14,12 @@ from umg_conformance.check_selection import Target, check, listing
 from tests.documents.spec.conftest import CONFIG
 from tests.support.gateways import Running, running
 
-FAULTS = {"cut_prompt": "Tell me [[fail:mid]]", "limit_prompt": "[[fail:429]]", "failure_prompt": "[[fail]]"}
+FAULTS = {
+    "cut_prompt": "Tell me [[fail:mid]]",
+    "limit_prompt": "[[fail:429]]",
+    "failure_prompt": "[[fail]]",
+    "slow_prompt": "[[slow]]",
+}
 """Prompts with which the simulated provider fails."""
 
 
