@@ -24,6 +24,7 @@ from sqlalchemy import (
     select,
     union_all,
 )
+from sqlalchemy import column as column_named
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from umg_grpc.base.time_units import micros_of
@@ -194,9 +195,8 @@ class _Reader:
                 counts = (*_counts(part), *tokens, columns.micro_credits.label("micro_credits"))
                 query = select(literal_column(str(period)).label("period"), group.label("name"), *counts)
                 rows.append(self._of_part(part, query.select_from(source)))
-        every = union_all(*rows).subquery("every")
-        sums = (_sum(every.c[name]) for name in ("requests", "failed", "cached", *_TOKEN_COLUMNS, "micro_credits"))
-        return select(every.c.period, every.c.name, *sums).group_by(every.c.period, every.c.name)
+        sums = (_sum(column_named(name)) for name in ("requests", "failed", "cached", *_TOKEN_COLUMNS, "micro_credits"))
+        return _every(rows, "period", "name", *sums).group_by("period", "name")
 
     def _series(self, top: Sequence[str]) -> "Select[Any]":
         """Return the query of the calls and costs of the span by bucket and by the groups `top`, None for others."""
@@ -210,9 +210,8 @@ class _Reader:
             requests, failed, _ = _counts(part)
             query = select(start.label("start"), place, requests, failed, part.table.c.micro_credits)
             rows.append(self._of_part(part, query.select_from(source)))
-        every = union_all(*rows).subquery("every")
-        sums = (_sum(every.c[name]) for name in ("requests", "failed", "micro_credits"))
-        return select(every.c.start, every.c.name, *sums).group_by(every.c.start, every.c.name)
+        sums = (_sum(column_named(name)) for name in ("requests", "failed", "micro_credits"))
+        return _every(rows, "start", "name", *sums).group_by("start", "name")
 
     async def _durations(self) -> tuple[Mapping[int, CountedDurations], CountedDurations]:
         found = defaultdict[tuple[int | None, int], Steps](Counter)
@@ -241,8 +240,7 @@ class _Reader:
                 elif part.totals is not None and part.totals.bucket == bucket:
                     start = part.table.c.start_micros
                 rows += [self._of_part(part, query) for query in _steps_of(part, start)]
-        every = union_all(*rows).subquery("every")
-        return select(every.c.start, every.c.measure, every.c.step, every.c.calls)
+        return _every(rows, "start", "measure", "step", "calls")
 
     def _failures(self) -> "Select[Any]":
         """Return the query of the numbers of failed calls of both spans."""
@@ -260,8 +258,15 @@ class _Reader:
                 if part.totals is None:
                     query = query.where(literal_column("status <> 'OK'"))
                 rows.append(self._of_part(part, query).group_by(*group))
-        every = union_all(*rows).subquery("every")
-        return select(every.c.period, every.c.reason, every.c.channel, every.c.kind, every.c.calls)
+        return _every(rows, "period", "reason", "channel", "kind", "calls")
+
+
+def _every(rows: "Sequence[Select[Any]]", *columns: str | ColumnElement[int]) -> "Select[Any]":
+    """Return a query of the rows of all these queries. Columns are named: those of a union are derived one by one from
+    those of its queries, which takes longer than the database does.
+    """
+    named: list[ColumnElement[Any]] = [column_named(each) if isinstance(each, str) else each for each in columns]
+    return select(*named).select_from(union_all(*rows).subquery("every"))
 
 
 def _steps_of(part: UsagePart, start: ColumnElement[int] | None) -> "list[Select[Any]]":
