@@ -1,8 +1,9 @@
 """Command `python -m bench.open_pages`: calls of a gateway while pages of its console are open, against none.
 
-Each round starts a gateway, and measures small calls and streams twice: alone, and beside open pages, each of which is
-drawn anew every few seconds. The order alternates. The figures are calls per second and their 99th percentile, and for
-the streams the longest of the health checks that follow each other beside them: for so long no event is sent.
+Each round starts a gateway, and measures small calls and streams twice: alone, and beside open pages. Each is the live
+page of another person, and read again every few seconds, as its script does. The order alternates. The figures are
+calls per second and their 99th percentile, and for the streams the longest of the health checks that follow each other
+beside them: for so long no event is sent.
 """
 
 import argparse
@@ -26,17 +27,13 @@ from bench.config_reload import Checks
 from bench.load_measurement import Bench, Cores, Plan, Target
 from bench.processes import BenchError
 
-PAGES = (
-    "/console?since=24h",
-    "/console/requests?since=24h",
-    "/console/usage?since=30d",
-    "/console/keys",
-    "/console/channels",
-)
-"""Pages that are open: each of them by as many people."""
+PAGES = ("/console?since=24h", "/console/requests?since=24h")
+"""Live pages, each of them open by as many people."""
+LIVE_HEADER = "live-parts"
+"""As `assets/live.js` sends it."""
 CONNECTIONS, STREAMS = 64, 32
-REFUSED = 503
-"""Status of a page while calls wait, which is not drawn then."""
+DRAWN, REFUSED = (200, 304), 503
+"""Statuses of a page: new or unchanged, and while calls wait, when it is not drawn."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +44,7 @@ class Size:
     seconds: float
     pages: int
     every: float
-    """Seconds between two drawings of an open page."""
+    """Seconds between two readings of an open page."""
     database: str
     """URL of the database; "" for SQLite in a new folder."""
 
@@ -65,7 +62,7 @@ class Figures:
     gap: float
     """Longest health check beside streams, in milliseconds."""
     drawn: int
-    """Pages that were drawn."""
+    """Pages that were read."""
     page: float
     """Median time of a page, in milliseconds."""
 
@@ -113,30 +110,38 @@ async def _figures(bench: Bench, target: Target, pages: int, every: float) -> Fi
 
 @asynccontextmanager
 async def opened(target: Target, pages: int, every: float) -> AsyncGenerator[list[float]]:
-    """Keep pages open, drawn every `every` seconds. Yield the list of the times that drawing took, in seconds."""
+    """Keep pages open, read every `every` seconds. Yield the list of the times that this took, in seconds."""
     drawn, url = list[float](), f"http://127.0.0.1:{target.port}"
-    async with aiohttp.ClientSession(url, cookie_jar=aiohttp.CookieJar(unsafe=True)) as person:
-        if pages:
-            form = {"key": target.credential, "return": PAGES[0]}
+    async with AsyncExitStack() as stack:
+
+        async def open_page(path: str) -> aiohttp.ClientSession:
+            session = aiohttp.ClientSession(url, cookie_jar=aiohttp.CookieJar(unsafe=True))
+            person = await stack.enter_async_context(session)
+            form = {"key": target.credential, "return": path}
             async with person.post("/auth/login", data=form, headers={"origin": url}) as reply:
                 if reply.status != 200:
                     raise BenchError(f"the sign-in was answered {reply.status}: {await reply.text()}")
+            return person
 
-        async def keep(path: str, delay: float) -> None:
+        async def keep(person: aiohttp.ClientSession, path: str, delay: float) -> None:
             await asyncio.sleep(delay)
+            tag = ""
             while True:
                 began = time.perf_counter()
-                async with person.get(path) as reply:
+                async with person.get(path, headers={LIVE_HEADER: "1", "if-none-match": f'"{tag}"'}) as reply:
                     await reply.read()
                 took = time.perf_counter() - began
-                if reply.status == 200:
+                if reply.status in DRAWN:
                     drawn.append(took)
+                    tag = reply.headers["etag"].strip('"')
                 elif reply.status != REFUSED:
                     raise BenchError(f"{path} was answered {reply.status}")
                 await asyncio.sleep(max(0.0, every - took))
 
-        shown = islice(cycle(PAGES), pages)
-        tasks = [asyncio.create_task(keep(path, every * place / pages)) for place, path in enumerate(shown)]
+        shown = [(path, await open_page(path)) for path in islice(cycle(PAGES), pages)]
+        tasks = [
+            asyncio.create_task(keep(person, path, every * place / pages)) for place, (path, person) in enumerate(shown)
+        ]
         try:
             yield drawn
         finally:
@@ -153,7 +158,7 @@ def as_table(found: Sequence[tuple[Figures, Figures]], size: Size) -> str:
         "small calls per CPU second": "cpu_calls",
         "their p99, ms": "p99",
         "longest gap beside streams, ms": "gap",
-        "pages drawn": "drawn",
+        "pages read": "drawn",
         "median time of a page, ms": "page",
     }
     lines = [
@@ -175,7 +180,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=count, default=5)
     parser.add_argument("--seconds", type=seconds, default=10.0, help="length of one load (default 10)")
     parser.add_argument("--pages", type=count, default=20, help="open pages (default 20)")
-    parser.add_argument("--every", type=seconds, default=5.0, help="seconds between two drawings (default 5)")
+    parser.add_argument("--every", type=seconds, default=5.0, help="seconds between two readings (default 5)")
     parser.add_argument("--database", default="", help="URL of a database; default: an empty one of SQLite")
     given = parser.parse_args()
     size = Size(given.rounds, given.seconds, given.pages, given.every, given.database)

@@ -15,13 +15,14 @@ let used = performance.now();
 /** @param {string} name */
 const partOf = (name) => /** @type {HTMLElement | null} */ (document.querySelector(`main [data-live="${name}"]`));
 
-/** Return the page as it is now; null if it has not changed, or cannot be read. @returns {Promise<Document | null>} */
+/** Return the live parts of the page as it is now; null if they have not changed, or cannot be read. @returns {Promise<Document | null>} */
 function read() {
   return new Promise((done) => {
     const request = new XMLHttpRequest(); // it reads a document without a text that becomes HTML, and runs none of its scripts
     request.open("GET", location.pathname + location.search);
     request.responseType = "document";
     request.setRequestHeader("if-none-match", tag);
+    request.setRequestHeader("live-parts", "1"); // these parts alone, as they were drawn for all who have the page open
     request.timeout = PERIOD_MILLISECONDS; // so that a late response cannot replace a newer one
     request.onerror = request.ontimeout = () => done(null);
     request.onload = () => {

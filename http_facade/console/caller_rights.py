@@ -1,5 +1,6 @@
 """Interface of the services for the console's pages, and the rights of the person of a session."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
@@ -9,6 +10,13 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.protobuf_json import enum_names
 
 PERMISSION_NAMES = enum_names(pb.Permission.DESCRIPTOR)
+PERSONAL_PERMISSIONS = (pb.PERMISSION_SELF_READ, pb.PERMISSION_SESSIONS_READ)
+SHOWN_PERMISSIONS = frozenset(
+    PERMISSION_NAMES[value]
+    for name, value in pb.Permission.items()
+    if name.endswith("_READ") and value not in PERSONAL_PERMISSIONS
+)
+"""Permissions on which the content of a page about calls depends."""
 ResponseT = TypeVar("ResponseT", bound=Message)
 if TYPE_CHECKING:
     Permission: TypeAlias = pb.Permission.ValueType
@@ -32,6 +40,19 @@ class CallerRights:
     def is_holder(self) -> bool:
         """Whether the person is the holder of a key without a role, and sees the key alone."""
         return not self.caller.memberships
+
+    @property
+    def audience(self) -> Hashable:
+        """Value that people with the same permissions for the whole gateway have in common, as they see the same
+        page if it has no forms; any other person has a value alone.
+        """
+        shown = [each for each in self.caller.permissions if each.permission in SHOWN_PERMISSIONS]
+        if all(each.extent >= pb.PERMISSION_EXTENT_PART and not each.account_ids for each in shown):
+            return tuple((each.permission, each.extent) for each in shown)
+        of_person = pb.GetCallerResponse()
+        of_person.CopyFrom(self.caller)
+        of_person.ClearField("session_expire_time")
+        return of_person.SerializeToString(deterministic=True)
 
     @property
     def sees_channels(self) -> bool:

@@ -14,6 +14,7 @@ from aiohttp import hdrs, web
 
 from http_facade.console.address_filters import OFFERED_SPANS, Filters, read_filters
 from http_facade.console.caller_rights import CallerRights
+from http_facade.console.live_parts import LIVE_HEADER, LIVE_LAYOUT, LiveParts, SharedLiveParts
 from http_facade.console.page_interface import Done, FileContent, Lead, Page, Visit
 from http_facade.console.page_preferences import PAGE_PREFERENCES, keep_preferences, preferences_of
 from http_facade.console.page_rendering import render, word
@@ -68,6 +69,8 @@ class PageFrame:
     now: datetime
     tag: str = ""
     """Entity tag of a live page."""
+    layout: str = "base.html"
+    """Template around the content."""
     entered: Mapping[str, str] = field(default_factory=dict)
     """Fields of a form that was refused, to be shown again."""
 
@@ -110,6 +113,7 @@ class ConsoleHandlers:
     def __init__(self, channel: grpc.aio.Channel, settings: Settings) -> None:
         self._methods = session_methods(channel)
         self._settings = settings
+        self._live_parts = SharedLiveParts()
 
     def handler(self, shape: Shape) -> Callable[[HttpExchange], Awaitable[web.StreamResponse]]:
         """Return the handler method for pages or for their forms."""
@@ -173,7 +177,23 @@ class ConsoleHandlers:
             visit = _visit(exchange, calls, rights, parameters)
         except UmgError as error:
             return await self._problem(exchange, browser, rights, error)
+        if page.is_live and not rights.is_holder and LIVE_HEADER in exchange.request.headers:
+            return await self._live(exchange, browser, page, visit)
         return await self._shown(exchange, browser, page, visit)
+
+    async def _live(self, exchange: HttpExchange, browser: BrowserSession, page: Page, visit: Visit) -> web.Response:
+        """Return the live parts of a page, or 304 if the browser has them."""
+        frame = replace(self._frame(exchange, browser, page, visit), layout=LIVE_LAYOUT)
+
+        async def draw() -> LiveParts:
+            async with self._settings.drawings:
+                content = await page.load(visit)
+                html = await render(page.name, frame=frame, content=content, problem=None)
+            return LiveParts(_tag(frame, content), html.encode())
+
+        audience = frame.path, tuple(frame.preferences.items()), visit.rights.audience
+        parts = await self._live_parts.get(audience, draw)
+        return _if_known(exchange, parts.tag) or _tagged(_document(200, parts.html), parts.tag)
 
     async def _shown(
         self,
@@ -210,8 +230,8 @@ class ConsoleHandlers:
         frame = self._frame(exchange, browser, page, visit)
         if problem is None:
             tag = _tag(frame, content) if page.is_live else ""
-            if tag and any(each.value == tag for each in exchange.request.if_none_match or ()):
-                return _tagged(web.Response(status=304, headers=FORM_PAGE_HEADERS), tag)
+            if tag and (known := _if_known(exchange, tag)):
+                return known
             html = await _html(200, page.name, frame=replace(frame, tag=tag), content=content, problem=None)
             return _tagged(html, tag)
         explained, frame = explain_on_page(problem, exchange, CONSOLE_FACE), replace(frame, entered=entered)
@@ -364,6 +384,16 @@ def _tagged(response: web.Response, tag: str) -> web.Response:
     return response
 
 
+def _if_known(exchange: HttpExchange, tag: str) -> web.Response | None:
+    """Return the response 304 if the browser has the page with this tag."""
+    if any(each.value == tag for each in exchange.request.if_none_match or ()):
+        return _tagged(web.Response(status=304, headers=FORM_PAGE_HEADERS), tag)
+    return None
+
+
 async def _html(status: int, template: str, **values: object) -> web.Response:
-    headers = {**FORM_PAGE_HEADERS, hdrs.CONTENT_TYPE: HTML_TYPE}
-    return web.Response(status=status, headers=headers, body=(await render(template, **values)).encode())
+    return _document(status, (await render(template, **values)).encode())
+
+
+def _document(status: int, html: bytes) -> web.Response:
+    return web.Response(status=status, headers={**FORM_PAGE_HEADERS, hdrs.CONTENT_TYPE: HTML_TYPE}, body=html)

@@ -119,7 +119,9 @@ class Page:
     is_for_holders: bool = False
     """Whether it is listed for the holders of keys without a role."""
     is_live: bool = False
-    """Whether its script reads it again every few seconds: it has an entity tag, so that this costs little."""
+    """Whether its script reads it again every few seconds. So that this costs little, it has an entity tag, and its
+    content is drawn once for all people with the same view: it has no forms that change something.
+    """
     letter: str = ""
     """Key that leads to it after `g`; "" for none."""
     acts: Mapping[str, Act] = field(default_factory=lambda: MappingProxyType({}))

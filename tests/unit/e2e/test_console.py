@@ -14,6 +14,7 @@ import pytest_asyncio
 from google.protobuf.message import Message
 from yarl import URL
 
+from http_facade.console import live_parts
 from http_facade.console.page_table import CONSOLE_PAGES
 from http_facade.console.session_calls import SessionCalls
 from tests.support.console_browser import Browser, Reply
@@ -146,6 +147,30 @@ async def test_a_live_page_is_sent_again_only_when_it_has_changed(world: World) 
         async with world.owner.session.get(path, headers={"if-none-match": '"other"'}) as response:
             assert response.status == 200
     assert "etag" not in (await world.owner.get("/console/keys")).headers
+
+
+async def test_live_parts_are_drawn_once_for_all_with_the_same_rights(
+    world: World, calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_parts, "MIN_SHARED_SECONDS", 3600.0)
+    monkeypatch.setattr(live_parts, "MAX_SHARED_SECONDS", 3600.0)
+    viewers = [await world.person(Role.VIEWER, WHOLE_GATEWAY) for _ in range(2)]
+    member = await world.person(Role.MEMBER, world.projects["mine"])
+    for path, request in (
+        ("/console?since=2h", "GetCallSummaryRequest"),
+        ("/console/requests?since=2h", "ListRequestRecordsRequest"),
+    ):
+        calls.clear()
+        texts = list[str]()
+        for browser, drawings in ((viewers[0], 1), (viewers[1], 1), (viewers[0], 1), (world.owner, 2), (member, 3)):
+            reply = await browser.get(path, **{"live-parts": "1"})
+            assert (reply.status, calls.count(request)) == (200, drawings), path
+            texts.append(reply.text)
+        assert texts[0] == texts[1] == texts[2]
+        assert all("data-live" in text for text in texts)
+        assert not any(secret in text for text in texts for secret in ("csrf_token", "form_id", *world.people))
+        tag = (await viewers[1].get(path, **{"live-parts": "1"})).headers["etag"]
+        assert (await viewers[1].get(path, **{"live-parts": "1", "if-none-match": tag})).status == 304
 
 
 @pytest.mark.parametrize(("path", "kilobytes", "files"), [("/console", 90, 8), ("/playground", 150, 40)])

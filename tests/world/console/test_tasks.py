@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from http_facade.console import object_names
+from http_facade.console import live_parts, object_names
 from http_facade.console.page_table import CONSOLE_PAGES, find_page
 from tests.support.chromium import Page, chromium
 from tests.support.databases import Postgres
@@ -227,7 +227,8 @@ async def test_a_view_is_saved_under_a_name(on_sqlite: Site) -> None:
     await page.evaluate("localStorage.clear()")
 
 
-async def test_newer_calls_wait_behind_a_button(on_sqlite: Site) -> None:
+async def test_newer_calls_wait_behind_a_button(on_sqlite: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_parts, "MAX_SHARED_SECONDS", 0.0)
     person, page, newest = on_sqlite.person, on_sqlite.person.page, "req_newest"
     await person.open("/console/requests")
     await page.evaluate(REFRESH)  # in place of the clock, which would take five seconds
