@@ -25,6 +25,10 @@ TEMPLATE_FILTERS = {
     "ago": figure_texts.relative_time,
 }
 """Filters of templates. Templates escape all texts, and fail on unknown names."""
+INCLUDED_ENDS = ("base.html", "parts.html")
+"""Ends of the names of templates that others include."""
+_TEMPLATES: "dict[str, jinja2.Template]" = {}
+"""Templates that were compiled, which takes up to 0.1 s for the first page of a process, and so a thread."""
 
 
 class WordTable:
@@ -52,13 +56,23 @@ def word(key: str, /, **values: object) -> str:
 
 async def render(template: str, **values: object) -> str:
     """Return the HTML of a page, which is drawn in parts: between them other calls go on."""
+    if template not in _TEMPLATES:
+        _TEMPLATES[template] = await asyncio.to_thread(_load, template)
     parts, began = list[str](), time.perf_counter()
-    for part in _environment().get_template(f"{template}.html").generate(**values):
+    for part in _TEMPLATES[template].generate(**values):
         parts.append(part)
         if time.perf_counter() - began > TURN_SECONDS:
             await asyncio.sleep(0)
             began = time.perf_counter()
     return "".join(parts)
+
+
+def _load(template: str) -> "jinja2.Template":
+    """Return a compiled template. The environment keeps those that it may include."""
+    environment = _environment()
+    for name in environment.list_templates(filter_func=lambda name: name.endswith(INCLUDED_ENDS)):
+        environment.get_template(name)
+    return environment.get_template(f"{template}.html")
 
 
 @cache
