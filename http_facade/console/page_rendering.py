@@ -68,7 +68,7 @@ async def render(template: str, **values: object) -> str:
 
 
 def _load(template: str) -> "jinja2.Template":
-    """Return a compiled template. The environment keeps those that it may include."""
+    """Return a compiled template. The environment keeps the ones that it may include."""
     environment = _environment()
     for name in environment.list_templates(filter_func=lambda name: name.endswith(INCLUDED_ENDS)):
         environment.get_template(name)

@@ -127,7 +127,7 @@ class NoChannels:
         return pb.ListChannelsResponse()
 
 
-def check_change(request: Message) -> None:
+async def check_change(request: Message) -> None:
     """Raise UmgError if a request to create or change an object breaks the schema. Other requests are not checked: they
     only name objects or calls, and the rules are slow to import.
     """

@@ -5,7 +5,7 @@ import grpc
 from umg_grpc.config.sign_on_section import Sessions
 from umg_grpc.process.config_state import ConfigState
 from umg_grpc.service.channels.channel_source import RunningChannels
-from umg_grpc.service.pipeline.schema_validation import check
+from umg_grpc.service.pipeline.request_validation import validate
 from umg_grpc.service.servicers.channel_health_report import ChannelReport
 from umg_grpc.service.servicers.validated_administration import (
     AccountServicer,
@@ -44,7 +44,7 @@ class AdministrativeServicers:
         self._users, self._audit = UserServicer(store, sessions), AuditServicer(store)
         self._channels, self._prices = ChannelServicer(store, channels), ModelPriceServicer(store, channels)
         self._tasks = TaskServicer(store, CallbackRedelivery(store, tasks.watching, tasks.redeliver))
-        self._alerts, self._config = alerts, ConfigServicer(store, config_state, check)
+        self._alerts, self._config = alerts, ConfigServicer(store, config_state, validate)
 
     def register(self, server: grpc.aio.Server) -> None:
         """Add the services to a `grpc.aio` server."""

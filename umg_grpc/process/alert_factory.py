@@ -10,7 +10,7 @@ from umg_grpc.service.alerts.alert_evaluation import RuleEvaluation
 from umg_grpc.service.alerts.alert_receiver_clients import ReceiverClients
 from umg_grpc.service.alerts.alert_sender import AlertSender
 from umg_grpc.service.alerts.alert_watch import AlertWatch, OutageReport
-from umg_grpc.service.pipeline.schema_validation import check
+from umg_grpc.service.pipeline.request_validation import validate
 from umg_grpc.service.resilience.channel_protection import Resilience
 from umg_grpc.service.resilience.circuit_breaker_snapshots import BreakerState
 from umg_grpc.service.servicers.validated_alerts import AlertServicer
@@ -72,4 +72,4 @@ def alert_parts(
         return [each for each in shared.health.snapshot() if not is_disabled(each.channel)]
 
     outages = OutageReport(facts, breakers, now)
-    return AlertParts(clients, watch, outages, AlertServicer(store, table, clients, check, now))
+    return AlertParts(clients, watch, outages, AlertServicer(store, table, clients, validate, now))

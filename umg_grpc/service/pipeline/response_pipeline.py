@@ -26,8 +26,8 @@ from umg_grpc.service.pipeline.in_flight_usage_record import UsageInFlight
 from umg_grpc.service.pipeline.limits_and_budget import acquire_limits, reserve_budget
 from umg_grpc.service.pipeline.maximum_call_cost import highest_bound
 from umg_grpc.service.pipeline.rate_limit_token_estimates import estimate_tokens
+from umg_grpc.service.pipeline.request_validation import validate
 from umg_grpc.service.pipeline.requested_end_user import requested_end_user
-from umg_grpc.service.pipeline.schema_validation import check
 from umg_grpc.service.pipeline.step_order import (
     ATTEMPTS,
     BUDGET,
@@ -194,7 +194,7 @@ class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, Admitte
 
     def _validate(self, admitted: AdmittedT) -> Awaitable[None] | None:
         if admitted.is_canonical:
-            check(checked_message(admitted))
+            return validate(checked_message(admitted))
         return None
 
     def _refuse_unpriced(self, admitted: AdmittedT) -> None:

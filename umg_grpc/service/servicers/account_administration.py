@@ -9,7 +9,7 @@ from umg_grpc.access.account_levels import ORGANIZATION_KIND
 from umg_grpc.access.accounts import Account, AccountFields, Accounts
 from umg_grpc.access.multi_worker_limit_rejection import check_key
 from umg_grpc.access.principals import WHOLE_GATEWAY
-from umg_grpc.service.servicers.administrative_calls import AdministrativeCalls
+from umg_grpc.service.servicers.administrative_calls import AdministrativeCalls, RequestCheck
 from umg_grpc.service.servicers.budget_messages import balance_messages, budget_messages, budget_of, present_accounts
 from umg_grpc.service.servicers.timestamps import timestamp
 from umg_grpc.service.servicers.update_masks import check_mask
@@ -21,10 +21,6 @@ from umg_grpc.wire.core.model_list_page_token import PageBoundary, decode_token,
 from umg_grpc.wire.protobuf_json import enum_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from google.protobuf.message import Message
-
     from umg_grpc.access.access_control import Authority
     from umg_grpc.base.inprocess_channel import Context
     from umg_grpc.store import Store
@@ -39,7 +35,7 @@ READ_ACCOUNTS, WRITE_ACCOUNTS = pb.PERMISSION_ACCOUNTS_READ, pb.PERMISSION_ACCOU
 class AccountAdministration:
     """Methods of `umg.v1.AccountService`. `check` raises UmgError for a request that breaks a rule of the schema."""
 
-    def __init__(self, store: Store, check: Callable[[Message], None], *, refuses_limits: bool = False) -> None:
+    def __init__(self, store: Store, check: RequestCheck, *, refuses_limits: bool = False) -> None:
         """Create the administration. `refuses_limits`: reject limits, which workers count separately."""
         self._calls = AdministrativeCalls("AccountService", store, check)
         self._acts = AccountActs(store, refuses_limits=refuses_limits)

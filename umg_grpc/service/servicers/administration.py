@@ -6,16 +6,12 @@ from __future__ import annotations  # the context is needed by type checkers alo
 
 from typing import TYPE_CHECKING
 
-from umg_grpc.service.servicers.administrative_calls import AdministrativeCalls
+from umg_grpc.service.servicers.administrative_calls import AdministrativeCalls, RequestCheck
 from umg_grpc.service.servicers.caller_reports import CallerReports, ChannelList
 from umg_grpc.service.servicers.key_administration import KeyAdministration
 from umg_grpc.v1 import pb
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from google.protobuf.message import Message
-
     from umg_grpc.base.inprocess_channel import Context
     from umg_grpc.store import Store
 
@@ -24,7 +20,7 @@ class Administration:
     """Methods of `umg.v1.AdminService`. `check` raises UmgError for a request that breaks a rule of the schema."""
 
     def __init__(
-        self, store: Store, channels: ChannelList, check: Callable[[Message], None], *, refuses_limits: bool = False
+        self, store: Store, channels: ChannelList, check: RequestCheck, *, refuses_limits: bool = False
     ) -> None:
         self._calls = AdministrativeCalls("AdminService", store, check)
         self._keys = KeyAdministration(store, refuses_limits=refuses_limits)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations  # most types are needed by type checkers alone, and slow to import
 
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from urllib.parse import unquote
 
 from google.protobuf.message import Message
@@ -18,8 +19,6 @@ from umg_grpc.service.servicers.administration_errors import converted_errors
 from umg_grpc.v1 import pb
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from umg_grpc.base.inprocess_channel import Context
     from umg_grpc.store import Store
 
@@ -36,13 +35,15 @@ OBJECT_KINDS = {
 
 RequestT = TypeVar("RequestT", bound=Message)
 ResponseT = TypeVar("ResponseT", bound=Message)
+RequestCheck: TypeAlias = Callable[[Message], Awaitable[None]]
+"""Raises UmgError for a malformed request."""
 
 
 class AdministrativeCalls:
     """Runner of the methods of one administrative service, with the rights of the caller."""
 
-    def __init__(self, service: str, store: Store, check: Callable[[Message], None]) -> None:
-        """Create a runner. `service`: name in `umg.v1`; `check`: raises UmgError for a malformed request."""
+    def __init__(self, service: str, store: Store, check: RequestCheck) -> None:
+        """Create a runner. `service`: name in `umg.v1`."""
         self._service, self._check = service, check
         self._access, self._audit = AccessControl(store), AuditLog(store)
 
@@ -64,7 +65,7 @@ class AdministrativeCalls:
             token = CURRENT_ACT.set(act)
             try:
                 authority.require(permission)
-                self._check(request)
+                await self._check(request)
                 return await serve(request, authority)
             except UmgError as error:
                 if error.reason == pb.ERROR_REASON_PERMISSION_DENIED and permission in CHANGING_PERMISSIONS:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Protocol
 
 import msgspec
-from google.protobuf.message import Message
 
 from umg_grpc.access.principals import WHOLE_GATEWAY
 from umg_grpc.access.role_permissions import Extent
@@ -19,7 +18,7 @@ from umg_grpc.service.alerts.alert_messages import (
     notification,
 )
 from umg_grpc.service.alerts.alert_receiver_interface import AlertReceiverClient, ReceiverFailedError
-from umg_grpc.service.servicers.administrative_calls import AdministrativeCalls
+from umg_grpc.service.servicers.administrative_calls import AdministrativeCalls, RequestCheck
 from umg_grpc.service.servicers.usage_filters import unknown_token
 from umg_grpc.store.alert_table import (
     AlertDelivery,
@@ -63,7 +62,7 @@ class AlertAdministration:
         store: Store,
         table: AlertTable,
         clients: ReceiverSource,
-        check: Callable[[Message], None],
+        check: RequestCheck,
         now: Callable[[], float],
     ) -> None:
         self._calls = AdministrativeCalls("AlertService", store, check)

@@ -10,7 +10,7 @@ from umg_grpc.access.accounts import Accounts
 from umg_grpc.access.audit_log import AuditFilter, AuditLog
 from umg_grpc.access.role_permissions import Extent
 from umg_grpc.base.time_units import micros_of, time_of
-from umg_grpc.service.servicers.administrative_calls import AdministrativeCalls
+from umg_grpc.service.servicers.administrative_calls import AdministrativeCalls, RequestCheck
 from umg_grpc.service.servicers.timestamps import timestamp, utc
 from umg_grpc.service.servicers.usage_filters import unknown_token
 from umg_grpc.store.usage_sum_queries import FOREVER_MICROS
@@ -19,10 +19,6 @@ from umg_grpc.wire.core.model_list_page_token import PageBoundary, decode_token,
 from umg_grpc.wire.protobuf_json import enum_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from google.protobuf.message import Message
-
     from umg_grpc.access.access_control import Authority
     from umg_grpc.base.inprocess_channel import Context
     from umg_grpc.store import Store
@@ -46,7 +42,7 @@ class _EventPosition(msgspec.Struct, array_like=True):
 class AuditReport:
     """Methods of `umg.v1.AuditService`. `check` raises UmgError for a request that breaks a rule of the schema."""
 
-    def __init__(self, store: Store, check: Callable[[Message], None]) -> None:
+    def __init__(self, store: Store, check: RequestCheck) -> None:
         self._calls = AdministrativeCalls("AuditService", store, check)
         self._log, self._accounts = AuditLog(store), Accounts(store)
 

@@ -22,7 +22,7 @@ from umg_grpc.service.channels.channel_checks import ChannelChecks
 from umg_grpc.service.channels.channel_details_report import ChannelDetailsReport, settings_message
 from umg_grpc.service.channels.channel_override_table import ChannelOverrideTable, SuccessfulCheck
 from umg_grpc.service.pipeline.call_state import current
-from umg_grpc.service.servicers.administrative_calls import AdministrativeCalls
+from umg_grpc.service.servicers.administrative_calls import AdministrativeCalls, RequestCheck
 from umg_grpc.service.servicers.channel_health_report import failure_message, override_message
 from umg_grpc.service.servicers.timestamps import timestamp
 from umg_grpc.store.database_time import utc_of
@@ -30,10 +30,8 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import echo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Collection, Mapping
     from datetime import datetime
-
-    from google.protobuf.message import Message
 
     from umg_grpc.access.access_control import Authority
     from umg_grpc.base.inprocess_channel import Context
@@ -50,7 +48,7 @@ CHANNEL_SETTINGS = (DISABLED_SETTING, WEIGHT_SETTING)
 class ChannelAdministration:
     """Methods of `umg.v1.ChannelService`. `check` raises UmgError for a request that breaks a rule of the schema."""
 
-    def __init__(self, store: Store, source: ChannelSource, check: Callable[[Message], None]) -> None:
+    def __init__(self, store: Store, source: ChannelSource, check: RequestCheck) -> None:
         self._calls = AdministrativeCalls("ChannelService", store, check)
         self._acts = ChannelActs(store, source)
 

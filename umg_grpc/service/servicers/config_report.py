@@ -6,16 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Final, Protocol
 
 import msgspec
 
-from umg_grpc.service.servicers.administrative_calls import AdministrativeCalls
+from umg_grpc.service.servicers.administrative_calls import AdministrativeCalls, RequestCheck
 from umg_grpc.service.servicers.usage_filters import unknown_token
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.model_list_page_token import PageBoundary, decode_token, encode_token
 from umg_grpc.wire.protobuf_json import enum_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from google.protobuf.message import Message
+    from collections.abc import Sequence
 
     from umg_grpc.access.access_control import Authority
     from umg_grpc.base.inprocess_channel import Context
@@ -49,7 +47,7 @@ class _Place(msgspec.Struct, array_like=True):
 class ConfigReport:
     """Methods of `umg.v1.ConfigService`. `check` raises UmgError for a request that breaks a rule of the schema."""
 
-    def __init__(self, store: Store, config: ConfigInForce, check: Callable[[Message], None]) -> None:
+    def __init__(self, store: Store, config: ConfigInForce, check: RequestCheck) -> None:
         self._calls = AdministrativeCalls("ConfigService", store, check)
         self._config = config
 

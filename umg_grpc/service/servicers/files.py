@@ -8,7 +8,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from umg_grpc.access.signed_file_links import FileLink, FileLinks
 from umg_grpc.base.inprocess_channel import Context
 from umg_grpc.service.byte_ranges import selected_bytes
-from umg_grpc.service.pipeline.schema_validation import check
+from umg_grpc.service.pipeline.request_validation import validate
 from umg_grpc.store.blob_store import Blob, BlobStore, not_found
 from umg_grpc.v1 import pb, rpc
 
@@ -22,7 +22,7 @@ class FileServicer(rpc.FileServiceServicer):
         self._blobs = blobs
 
     async def GetFile(self, request: pb.GetFileRequest, context: Context) -> pb.GetFileResponse:
-        check(request)
+        await validate(request)
         link, blob, _ = await self._find(request.token)
         return pb.GetFileResponse(
             file=pb.File(
@@ -38,7 +38,7 @@ class FileServicer(rpc.FileServiceServicer):
     async def DownloadFile(
         self, request: pb.DownloadFileRequest, context: Context
     ) -> AsyncGenerator[pb.DownloadFileResponse, None]:
-        check(request)
+        await validate(request)
         _, blob, blobs = await self._find(request.token)
         start, end = selected_bytes(request.range, blob.size)
         yield pb.DownloadFileResponse(

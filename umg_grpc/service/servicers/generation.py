@@ -7,7 +7,7 @@ from umg_grpc.service.operations.generate.conversation_stores import Conversatio
 from umg_grpc.service.operations.generate.text_pipeline import GenerationPipeline
 from umg_grpc.service.operations.generate.token_counting import TokenCounting
 from umg_grpc.service.pipeline.call_state import current
-from umg_grpc.service.pipeline.schema_validation import check
+from umg_grpc.service.pipeline.request_validation import validate
 from umg_grpc.v1 import pb, rpc
 
 
@@ -38,23 +38,23 @@ class GenerationServicer(rpc.GenerationServiceServicer):
     async def GetStoredResponse(
         self, request: pb.GetStoredResponseRequest, context: Context
     ) -> pb.GetStoredResponseResponse:
-        check(request)
+        await validate(request)
         found = await self._memory.stored_responses.get(current().caller.key_id, request.response_id)
         return pb.GetStoredResponseResponse(response=found)
 
     async def DeleteStoredResponse(
         self, request: pb.DeleteStoredResponseRequest, context: Context
     ) -> pb.DeleteStoredResponseResponse:
-        check(request)
+        await validate(request)
         await self._memory.stored_responses.delete(current().caller.key_id, request.response_id)
         return pb.DeleteStoredResponseResponse()
 
     async def CancelStoredResponse(
         self, request: pb.CancelStoredResponseRequest, context: Context
     ) -> pb.CancelStoredResponseResponse:
-        check(request)
+        await validate(request)
         await self._memory.stored_responses.cancel(current().caller.key_id, request.response_id)
 
     async def ListInputItems(self, request: pb.ListInputItemsRequest, context: Context) -> pb.ListInputItemsResponse:
-        check(request)
+        await validate(request)
         return await self._memory.stored_responses.list_items(current().caller.key_id, request)

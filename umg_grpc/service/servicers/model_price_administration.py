@@ -11,15 +11,13 @@ from umg_grpc.routing.priced_models import PriceView
 from umg_grpc.routing.set_model_prices import EVERY_CHANNEL, SetPrice, checked_prices, price_place, prices_by_place
 from umg_grpc.service.channels.model_price_report import ModelPriceReport
 from umg_grpc.service.channels.set_price_table import SetPriceTable
-from umg_grpc.service.servicers.administrative_calls import AdministrativeCalls
+from umg_grpc.service.servicers.administrative_calls import AdministrativeCalls, RequestCheck
 from umg_grpc.store.key_selection import KeySelection
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import echo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from google.protobuf.message import Message
+    from collections.abc import Sequence
 
     from umg_grpc.access.access_control import Authority
     from umg_grpc.base.inprocess_channel import Context
@@ -33,7 +31,7 @@ PRICE_VIEWS = {Extent.PART: PriceView.WITH_SOURCES, Extent.ALL: PriceView.WITH_R
 class ModelPriceAdministration:
     """Methods of `umg.v1.ModelPriceService`. `check` raises UmgError for a request that breaks a rule of the schema."""
 
-    def __init__(self, store: Store, source: ChannelSource, check: Callable[[Message], None]) -> None:
+    def __init__(self, store: Store, source: ChannelSource, check: RequestCheck) -> None:
         self._calls = AdministrativeCalls("ModelPriceService", store, check)
         self._acts = ModelPriceActs(store, source)
 

@@ -9,7 +9,7 @@ from umg_grpc.routing import PublicModel, Router, under_name
 from umg_grpc.service.pipeline.call_state import current
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.pipeline.key_model_access import find_model, may_use
-from umg_grpc.service.pipeline.schema_validation import check
+from umg_grpc.service.pipeline.request_validation import validate
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.core.model_list_page_token import PageBoundary, decode_token, encode_token, page_after, page_before
 
@@ -23,7 +23,7 @@ class ModelServicer(rpc.ModelServiceServicer):
         self._unknown = unknown
 
     async def ListModels(self, request: pb.ListModelsRequest, context: Context) -> pb.ListModelsResponse:
-        check(request)
+        await validate(request)
         boundary, caller = decode_token(request.page_token), current().caller
         # without models of a provider's list that the provider has refused as unknown
         models = _models(self._channels.router, caller, await self._unknown())
@@ -39,7 +39,7 @@ class ModelServicer(rpc.ModelServiceServicer):
         return response
 
     async def GetModel(self, request: pb.GetModelRequest, context: Context) -> pb.GetModelResponse:
-        check(request)
+        await validate(request)
         found = find_model(self._channels.router, current().caller, request.model)
         return pb.GetModelResponse(model=under_name(found.model, request.model))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.service.servicers.administrative_calls import AdministrativeCalls
+from umg_grpc.service.servicers.administrative_calls import AdministrativeCalls, RequestCheck
 from umg_grpc.service.servicers.caller_references import CallerReferences
 from umg_grpc.service.servicers.caller_reports import reader_of
 from umg_grpc.service.servicers.task_record_messages import task_message
@@ -22,10 +22,6 @@ from umg_grpc.wire.core.json_decoding import echo
 from umg_grpc.wire.core.model_list_page_token import PageBoundary, decode_token, encode_token
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from google.protobuf.message import Message
-
     from umg_grpc.access.access_control import Authority
     from umg_grpc.access.role_permissions import Permission
     from umg_grpc.base.inprocess_channel import Context
@@ -47,7 +43,7 @@ class _TaskPosition(msgspec.Struct, array_like=True):
 class TaskAdministration:
     """Methods of `umg.v1.TaskService`. `check` raises UmgError for a request that breaks a rule of the schema."""
 
-    def __init__(self, store: Store, redelivery: CallbackRedelivery, check: Callable[[Message], None]) -> None:
+    def __init__(self, store: Store, redelivery: CallbackRedelivery, check: RequestCheck) -> None:
         self._calls = AdministrativeCalls("TaskService", store, check)
         self._acts = TaskActs(store, redelivery)
 

@@ -11,7 +11,7 @@ from umg_grpc.access.role_permissions import Extent
 from umg_grpc.access.users import User, UserFields, Users
 from umg_grpc.base.errors import UmgError
 from umg_grpc.service.pipeline.call_state import current
-from umg_grpc.service.servicers.administrative_calls import AdministrativeCalls
+from umg_grpc.service.servicers.administrative_calls import AdministrativeCalls, RequestCheck
 from umg_grpc.service.servicers.caller_permissions import ROLE_NAMES, ROLE_VALUES, caller_message
 from umg_grpc.service.servicers.session_administration import SessionActs
 from umg_grpc.service.servicers.timestamps import timestamp
@@ -21,10 +21,6 @@ from umg_grpc.wire.core.model_list_page_token import PageBoundary, decode_token,
 from umg_grpc.wire.protobuf_json import enum_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from google.protobuf.message import Message
-
     from umg_grpc.access.access_control import Authority
     from umg_grpc.base.inprocess_channel import Context
     from umg_grpc.config.sign_on_section import Sessions as SessionTimes
@@ -42,7 +38,7 @@ OF_PERSON = frozenset({"name", "email", "disabled"})
 class UserAdministration:
     """Methods of `umg.v1.UserService`. `check` raises UmgError for a request that breaks a rule of the schema."""
 
-    def __init__(self, store: Store, sessions: SessionTimes, check: Callable[[Message], None]) -> None:
+    def __init__(self, store: Store, sessions: SessionTimes, check: RequestCheck) -> None:
         """Create the methods. `sessions`: times after which sessions end."""
         self._calls = AdministrativeCalls("UserService", store, check)
         self._acts, self._sessions = UserActs(store), SessionActs(store, sessions)

@@ -2,7 +2,7 @@
 
 from umg_grpc.config.sign_on_section import Sessions as SessionTimes
 from umg_grpc.service.channels.channel_source import ChannelSource
-from umg_grpc.service.pipeline.schema_validation import check
+from umg_grpc.service.pipeline.request_validation import validate
 from umg_grpc.service.servicers.account_administration import AccountAdministration
 from umg_grpc.service.servicers.administration import Administration
 from umg_grpc.service.servicers.audit_report import AuditReport
@@ -18,7 +18,7 @@ class AdminServicer(Administration, rpc.AdminServiceServicer):
 
     def __init__(self, store: Store, channels: ChannelList, *, refuses_limits: bool) -> None:
         """Create a servicer. `refuses_limits`: reject keys with limits, which workers count separately."""
-        super().__init__(store, channels, check, refuses_limits=refuses_limits)
+        super().__init__(store, channels, validate, refuses_limits=refuses_limits)
 
 
 class AccountServicer(AccountAdministration, rpc.AccountServiceServicer):
@@ -26,7 +26,7 @@ class AccountServicer(AccountAdministration, rpc.AccountServiceServicer):
 
     def __init__(self, store: Store, *, refuses_limits: bool) -> None:
         """Create a servicer. `refuses_limits`: reject limits, which workers count separately."""
-        super().__init__(store, check, refuses_limits=refuses_limits)
+        super().__init__(store, validate, refuses_limits=refuses_limits)
 
 
 class UserServicer(UserAdministration, rpc.UserServiceServicer):
@@ -34,18 +34,18 @@ class UserServicer(UserAdministration, rpc.UserServiceServicer):
 
     def __init__(self, store: Store, sessions: SessionTimes) -> None:
         """Create a servicer. `sessions`: times after which sessions end."""
-        super().__init__(store, sessions, check)
+        super().__init__(store, sessions, validate)
 
 
 class ChannelServicer(ChannelAdministration, rpc.ChannelServiceServicer):
     """Servicer of `umg.v1.ChannelService`: details, checks and settings of channels."""
 
     def __init__(self, store: Store, source: ChannelSource) -> None:
-        super().__init__(store, source, check)
+        super().__init__(store, source, validate)
 
 
 class AuditServicer(AuditReport, rpc.AuditServiceServicer):
     """Servicer of `umg.v1.AuditService`: the audit log."""
 
     def __init__(self, store: Store) -> None:
-        super().__init__(store, check)
+        super().__init__(store, validate)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from umg_grpc.base.inprocess_channel import Context
 from umg_grpc.service.operations.video.video_pipeline import CreatePipeline, RemixPipeline
 from umg_grpc.service.pipeline.call_state import current
-from umg_grpc.service.pipeline.schema_validation import check
+from umg_grpc.service.pipeline.request_validation import validate
 from umg_grpc.service.video_tasks.caller_task_changes import TaskChanges
 from umg_grpc.service.video_tasks.database_errors import reports_outages
 from umg_grpc.service.video_tasks.provider_notifications import ProviderNotifications
@@ -39,19 +39,19 @@ class VideoServicer(rpc.VideoServiceServicer):
 
     @reports_outages
     async def GetVideoTask(self, request: pb.GetVideoTaskRequest, context: Context) -> pb.GetVideoTaskResponse:
-        check(request)
+        await validate(request)
         row = await self.lookup.find((call := current()).caller, request)
         return pb.GetVideoTaskResponse(task=self.lookup.shown(call, row))
 
     @reports_outages
     async def ListVideoTasks(self, request: pb.ListVideoTasksRequest, context: Context) -> pb.ListVideoTasksResponse:
-        check(request)
+        await validate(request)
         return await self.lookup.page(current().caller, request)
 
     async def WatchVideoTask(
         self, request: pb.WatchVideoTaskRequest, context: Context
     ) -> AsyncGenerator[pb.WatchVideoTaskResponse, None]:
-        check(request)
+        await validate(request)
         async with aclosing(self.lookup.changes(current().caller, request.task_id)) as tasks:
             async for task in tasks:
                 yield pb.WatchVideoTaskResponse(task=task)
@@ -59,7 +59,7 @@ class VideoServicer(rpc.VideoServiceServicer):
     async def DownloadVideo(
         self, request: pb.DownloadVideoRequest, context: Context
     ) -> AsyncGenerator[pb.DownloadVideoResponse, None]:
-        check(request)
+        await validate(request)
         row = await self.lookup.own(current().caller, request.task_id)
         async with aclosing(self.content.open(row, request)) as messages:
             async for message in messages:
@@ -67,12 +67,12 @@ class VideoServicer(rpc.VideoServiceServicer):
 
     @reports_outages
     async def DeleteVideoTask(self, request: pb.DeleteVideoTaskRequest, context: Context) -> pb.DeleteVideoTaskResponse:
-        check(request)
+        await validate(request)
         return pb.DeleteVideoTaskResponse(task=await self.changes.delete(current().caller, request))
 
     @reports_outages
     async def ReceiveVideoCallback(
         self, request: pb.ReceiveVideoCallbackRequest, context: Context
     ) -> pb.ReceiveVideoCallbackResponse:
-        check(request)
+        await validate(request)
         return await self.notifications.receive(request)

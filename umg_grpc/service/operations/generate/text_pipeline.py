@@ -25,6 +25,7 @@ from umg_grpc.service.operations.generate.first_output_detection import is_witho
 from umg_grpc.service.operations.generate.guarded_text_calls import guard_response, guarded_stream, take_request
 from umg_grpc.service.operations.generate.provider_content_refusals import RefusalCheck, is_refusal, refused_content
 from umg_grpc.service.operations.generate.rejection_healing import RefusalHealing
+from umg_grpc.service.operations.generate.required_content import check_content
 from umg_grpc.service.operations.generate.streamed_text_responses import StreamedText
 from umg_grpc.service.operations.generate.text_request_encoder import (
     NO_ORIGIN,
@@ -39,8 +40,8 @@ from umg_grpc.service.pipeline.base_pipeline import PipelineContext, RequestStep
 from umg_grpc.service.pipeline.call_state import Call
 from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.service.pipeline.request_decoding import read_source
+from umg_grpc.service.pipeline.request_validation import validate
 from umg_grpc.service.pipeline.response_pipeline import ResponseStep, checked_message
-from umg_grpc.service.pipeline.schema_validation import check
 from umg_grpc.service.pipeline.step_order import COMPLETE, CONVERSATION, READING_STEPS, RULES, SETTLE, Step
 from umg_grpc.service.pipeline.stream_pipeline import StreamedResponse, StreamPipeline
 from umg_grpc.tokens import TokenCounter
@@ -114,19 +115,19 @@ class GenerationPipeline(
             given.source, TEXT_FACES, decode, none="no text format", limit=limit
         )
 
-    def _validate(self, admitted: GenerationCall) -> None:
-        request = admitted.request
+    def _validate(self, admitted: GenerationCall) -> Awaitable[None] | None:
         if admitted.is_canonical:
-            check(checked_message(admitted))
-        if not (
-            request.messages
-            or request.instructions
-            or request.HasField("continuation")
-            or request.thread.previous_response_id
-            or request.HasField("prompt_template")
-        ):
-            text = "messages must not be empty; send at least one"
-            raise UmgError(pb.ERROR_REASON_MISSING_FIELD, text, field="messages")
+            return self._validate_message(admitted)
+        self._check_content(admitted)
+        return None
+
+    async def _validate_message(self, admitted: GenerationCall) -> None:
+        await validate(checked_message(admitted))
+        self._check_content(admitted)
+
+    def _check_content(self, admitted: GenerationCall) -> None:
+        request = admitted.request
+        check_content(request)
         if sealed := admitted.notes.compactions or (admitted.is_canonical and sealed_messages(request)):
             self._open_summaries(admitted, sealed)
 

@@ -19,7 +19,7 @@ from umg_grpc.service.operations.video.video_submission import Submissions
 from umg_grpc.service.pipeline.base_pipeline import REPEATED_STEPS, Pipeline, PipelineContext, RequestStep
 from umg_grpc.service.pipeline.call_state import Call
 from umg_grpc.service.pipeline.limits_and_budget import acquire_limits, reserve_budget
-from umg_grpc.service.pipeline.schema_validation import check
+from umg_grpc.service.pipeline.request_validation import validate
 from umg_grpc.service.pipeline.step_order import ATTEMPTS, BUDGET, LIMITS, PLAN, PRICE, REPEAT, RESOLVE, VALIDATE, Step
 from umg_grpc.service.video_tasks.existing_task_requests import check_draft, check_remix, remix_request
 from umg_grpc.service.video_tasks.shared_task_objects import TaskContext
@@ -142,7 +142,7 @@ class CreatePipeline(TaskPipeline[NewTask]):
         return await self._submit(NewTask(call=call, message=request, request=request, notes=NO_NOTES))
 
     async def _validate(self, new: NewTask) -> None:
-        check(new.request)
+        await validate(new.request)
         new.sent = new.sent or new.request
         family = upstream_model = ""
         with suppress(UmgError):
@@ -173,7 +173,7 @@ class RemixPipeline(TaskPipeline[NewRemix]):
         return await self._submit(NewRemix(call=call, message=given, given=given, request=request, notes=NO_NOTES))
 
     async def _validate(self, new: NewRemix) -> None:
-        check(new.given)
+        await validate(new.given)
         new.source = await self._lookup.own(new.call.caller, new.given.task_id)
         check_remix(new.source, new.given)
         new.is_pinned = True
