@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Mapping
@@ -19,6 +18,7 @@ from google.protobuf import json_format
 
 from tests.docs.tables import DOCS, quoted, rows, section
 from tests.support.gateways import KEY, running
+from tests.support.proxies import free_ports
 from tests.support.serving import serving
 from umg_grpc.config import parse
 from umg_grpc.config.guard_section import GUARD_KINDS
@@ -112,12 +112,6 @@ async def moderations() -> AsyncGenerator[str, None]:
         yield f"{url}/v1"
 
 
-def free_port() -> int:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return int(listening.getsockname()[1])
-
-
 @asynccontextmanager
 async def guard_program(tmp_path: Path, port: int, url: str, key: str) -> AsyncGenerator[None, None]:
     """Run the guard of the page, which calls a moderation model at a URL."""
@@ -136,12 +130,12 @@ async def guard_program(tmp_path: Path, port: int, url: str, key: str) -> AsyncG
 
 @pytest.mark.parametrize("is_own", [False, True], ids=["of the vendor", "of the gateway itself"])
 async def test_the_guard_by_a_moderation_model_refuses_flagged_texts(is_own: bool, tmp_path: Path) -> None:
-    port = free_port()
-    row = f"name: moderation, kind: grpc, target: '127.0.0.1:{port}', operations: [generate], timeout: 30"
+    [own] = free_ports(1)
+    row = f"name: moderation, kind: grpc, target: '127.0.0.1:{own.grpc}', operations: [generate], timeout: 30"
     models = CHANNEL.replace("[m]", "[m, omni-moderation-latest]")
     async with running(f"{models}guards:\n  - {{{row}}}\n", tmp_path / "data") as gateway, moderations() as vendor:
         url = f"{gateway.url}/v1" if is_own else vendor
-        async with guard_program(tmp_path, port, url, KEY):
+        async with guard_program(tmp_path, own.grpc, url, KEY):
             passed = await call(gateway.url, gateway.headers, "a kind text")
             refused = await call(gateway.url, gateway.headers, FLAGGED)
     assert (passed[0], passed[1].partition(",")[0]) == (200, "request:moderation=allow")

@@ -129,6 +129,19 @@ def waiting_for(gate: asyncio.Event, script: Script) -> Script:
     return answer_late
 
 
+def pausing(gate: asyncio.Event) -> Script:
+    """Return the script of a stream that pauses after its first half, until the gate is open."""
+
+    async def answer_in_halves(request: web.Request, provider: Scripted) -> web.StreamResponse:
+        response = await start_stream(request)
+        await response.write(chunk({"role": "assistant", "content": "first half,"}))
+        await gate.wait()
+        await response.write(chunk({"content": " second half"}) + chunk({}, "stop") + b"data: [DONE]\n\n")
+        return response
+
+    return answer_in_halves
+
+
 def opening(gate: asyncio.Event, script: Script) -> Script:
     """Return the script that opens the gate, and answers by another one."""
 

@@ -5,7 +5,6 @@ import json
 import os
 import shlex
 import signal
-import socket
 import subprocess
 import sys
 import venv
@@ -16,6 +15,7 @@ from pathlib import Path
 import aiohttp
 
 from tests.support.gateways import SANDBOX, running
+from tests.support.proxies import free_ports
 from tests.world.agents.document import KEY, documented
 from tests.world.agents.libraries import ANSWER
 from tests.world.agents.versions import OPEN_WEBUI
@@ -69,8 +69,7 @@ async def _served(arguments: list[str], settings: dict[str, str], directory: Pat
     """Run its server, whose script names the folder where it was installed first, until the context ends."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     environment |= ALONE | settings | {"DATA_DIR": str(directory), "WEBUI_SECRET_KEY": "secret of the test"}
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_ports(1)[0].http
     script = "from open_webui import app; app()"
     place = ("--host", "127.0.0.1", "--port", str(port))
     with (directory / "log").open("wb") as log:

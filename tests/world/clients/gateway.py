@@ -17,7 +17,10 @@ from umg_client import Client, connect, user, v1
 
 from tests.support.processes import serve
 from tests.support.serving import serving
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.config.built_in_config import BUILT_IN
+from umg_grpc.store import open_store
+from umg_grpc.store.database_constants import SQLITE_KIND
 
 SCENARIOS = Path(__file__).parents[3] / "clients" / "scenarios.json"
 ADMIN_KEY = "sk-umg-administrator-of-scenarios"
@@ -74,7 +77,7 @@ class Prepared:
 
 @asynccontextmanager
 async def prepared(data: Path) -> AsyncGenerator[Prepared, None]:
-    """Run the gateway, with a key that is no administrator's, one that expires in a second, and a call that occupies the
+    """Run the gateway, with a key that is no administrator's, an expired one, and a call that occupies the
     channel `full`.
     """
     async with serving(provider()) as url:
@@ -87,10 +90,12 @@ async def prepared(data: Path) -> AsyncGenerator[Prepared, None]:
             connect(gateway.grpc, ADMIN_KEY) as client,
         ):
             created = await client.admin.create_key(v1.CreateKeyRequest(settings=v1.KeySettings(name="scenarios")))
-            soon = v1.KeySettings(name="expired", expire_time=datetime.now(UTC) + timedelta(seconds=1))
-            expired = await client.admin.create_key(v1.CreateKeyRequest(settings=soon))
+            store = await open_store(SQLITE_KIND, data, create=False)
+            past = datetime.now(UTC) - timedelta(seconds=1)
+            _, expired = await ApiKeys(store, now=lambda: past).create("expired", expire_time=past)
+            await store.aclose()
             scenarios = data / "scenarios.json"
-            scenarios.write_text(SCENARIOS.read_text().replace("EXPIRED_KEY", expired.secret))
+            scenarios.write_text(SCENARIOS.read_text().replace("EXPIRED_KEY", expired))
             occupying = asyncio.create_task(_occupy(client))
             try:
                 yield Prepared(gateway.grpc, created.secret, scenarios)

@@ -5,7 +5,6 @@ the results, and, when all of them ran, writes them into docs/conformance.md.
 import argparse
 import asyncio
 import logging
-import socket
 import sys
 import tempfile
 from datetime import UTC, datetime
@@ -17,16 +16,12 @@ from umg_conformance.check_selection import Target, check
 
 from tests.documents.spec.conftest import CONFIG
 from tests.support.gateways import running
+from tests.support.proxies import free_ports
 from tests.world.conformance import page
 from tests.world.conformance.peers import EMBEDDING, IMAGE, KEY, PEERS, RERANK, TEXT, Peer, Provider, install, started
 from tests.world.conformance.test_conformance import FAULTS
 
 MODELS = (TEXT, f"embeddings={EMBEDDING}", f"rerank={RERANK}", f"images={IMAGE}")
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
 
 
 async def run_all(peers: list[Peer], environments: Path, data: Path) -> list[page.Run]:
@@ -41,7 +36,7 @@ async def run_all(peers: list[Peer], environments: Path, data: Path) -> list[pag
         for peer in peers:
             sys.stderr.write(f"==> checking {peer.name} {peer.version}\n")
             folder = environments / peer.requirement.partition("[")[0]
-            async with started(peer, folder, provider, free_port()) as url:
+            async with started(peer, folder, provider, free_ports(1)[0].http) as url:
                 target = Target(url, KEY, faces=peer.faces, models=MODELS, values=FAULTS)
                 runs.append(page.Run(peer.name, peer.version, peer.about, await check(target)))
     return runs
