@@ -14,7 +14,7 @@ from pathlib import Path
 
 ADDRESS = re.compile(rb"http://127\.0\.0\.1:(\d+)")
 GRPC_ADDRESS = re.compile(rb"gRPC +127\.0\.0\.1:(\d+)")
-READY_SECONDS = 60.0
+READY_SECONDS = 180.0
 ENDING_SECONDS = 5.0
 TICKS = os.sysconf("SC_CLK_TCK")
 

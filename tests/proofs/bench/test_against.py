@@ -46,7 +46,7 @@ class Written(msgspec.Struct):
 def test_both_builds_are_measured(tmp_path: Path) -> None:
     file = tmp_path / "figures.json"
     command = [*COMMAND, "stream", "--json", str(file)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=1200, check=False)
     written = msgspec.json.decode(file.read_bytes(), type=Written)
     assert done.returncode == any(row.slower for row in written.rows), done.stderr
     assert written.commit == _git("rev-parse", "HEAD").strip()

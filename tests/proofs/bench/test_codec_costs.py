@@ -51,7 +51,7 @@ class Written(msgspec.Struct):
 def test_every_pair_of_formats_is_in_the_table_and_in_the_file(tmp_path: Path) -> None:
     file = tmp_path / "figures.json"
     command = [sys.executable, "-m", "bench", "translate", "--quick", "--json", str(file)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=1200, check=False)
     assert done.returncode == 0, done.stderr
     written = msgspec.json.decode(file.read_bytes(), type=Written)
     found = [(each.face, each.upstream, each.work) for each in written.translations]

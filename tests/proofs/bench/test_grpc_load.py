@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the benchmark r
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "bench.grpc_load", *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=1200, check=False)
 
 
 @pytest.mark.skipif(GHZ is None, reason="ghz is not installed: `make grpc` installs it by Go")

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the benchmark r
 
 def test_every_load_reaches_the_gateway_and_all_its_answers_are_right_or_refused() -> None:
     command = [sys.executable, "-m", "bench.overload", "--quick"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=1200, check=False)
     assert done.returncode == 0, done.stderr
     head, _, *rows = done.stdout.splitlines()
     assert [cell.strip() for cell in head.strip("|").split("|")] == list(HEADINGS)

@@ -69,7 +69,7 @@ def test_a_run_measures_every_scenario_and_writes_file_and_table(tmp_path: Path)
     page.write_text("<!-- figures of bench/peers.json -->\n<!-- end -->\n")
     options = ["--quick", "--without-peers", "--json", str(file), "--page", str(page)]
     command = [sys.executable, "-m", "bench.peer_comparison", *options]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=1200, check=False)
     assert done.returncode == 0, done.stderr
     figures = read(file)
     assert [each.target for each in figures.runs] == ["pass-through", "gateway"]

@@ -35,7 +35,7 @@ class Written(msgspec.Struct):
 def test_every_scenario_moves_right_answers_through_the_gateway(tmp_path: Path) -> None:
     file = tmp_path / "figures.json"
     command = [*COMMAND, "--json", str(file)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=1200, check=False)
     assert done.returncode == 0, done.stderr
     written = msgspec.json.decode(file.read_bytes(), type=Written)
     # The bench counts a response only if it was right and the upstream was called for it with the target's credential.

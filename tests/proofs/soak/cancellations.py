@@ -29,7 +29,7 @@ LONGEST_SECONDS = 0.5
 """Longest time before a caller leaves, on a host where a response takes at most a hundredth of it; more on a slower one.
 """
 DEMANDED_SECONDS = 1.0
-PATIENCE_SECONDS = 15.0
+PATIENCE_SECONDS = 60.0
 
 CHANNEL = """
   - name: {name}

@@ -1,6 +1,7 @@
 """Load: calls at a rate, or as many calls as a number of callers can make, and their outcomes."""
 
 import asyncio
+import math
 import random
 import time
 from collections import Counter
@@ -78,9 +79,14 @@ async def closed(make_call: MakeCall, callers: int, seconds: float, seed: int = 
     return tally
 
 
-async def steady(make_call: MakeCall, rate: float, seconds: float, seed: int = 0) -> Tally:
-    """Make calls at a rate per second, however long the responses take. Return the outcomes of all."""
-    tally, chance = Tally(), random.Random(seed)
+async def steady(
+    make_call: MakeCall, rate: float, seconds: float, seed: int = 0, *, at_once: float = math.inf
+) -> Tally:
+    """Make the calls of a rate per second for a time. Return the outcomes of all.
+
+    `at_once`: most calls in flight. Further calls wait for one of them, so that the rate of a slow machine is lower.
+    """
+    tally, chance, in_flight = Tally(), random.Random(seed), set[asyncio.Task[None]]()
     loop = asyncio.get_running_loop()
     due = began = loop.time()
 
@@ -91,6 +97,9 @@ async def steady(make_call: MakeCall, rate: float, seconds: float, seed: int = 0
         while due < began + seconds:
             if due > loop.time():
                 await asyncio.sleep(due - loop.time())
-            group.create_task(call())
+            while len(in_flight) >= at_once:
+                await asyncio.wait(in_flight, return_when=asyncio.FIRST_COMPLETED)
+            in_flight.add(task := group.create_task(call()))
+            task.add_done_callback(in_flight.discard)
             due += chance.expovariate(rate)
     return tally

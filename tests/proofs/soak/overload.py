@@ -63,7 +63,8 @@ class Case:
     callers: int  # whose calls together reach the capacity
     config: str = ""
     fields: dict[str, str] = field(default_factory=dict)
-    most: float = 0.0  # calls per second that the concurrency limit permits; 0: no limit but the processor's
+    most: float = field(kw_only=True)
+    """Calls per second that the limit permits, or that an idle processor makes."""
 
 
 CASES = (
@@ -83,7 +84,7 @@ CASES = (
         {"overload": f"{{queue: {AT_ONCE}}}", "more": f"concurrency: {AT_ONCE}"},
         most=AT_ONCE * 1000 / RESPONSE_MS,
     ),
-    Case("processor", "a processor that makes the responses itself", 4, SANDBOX),
+    Case("processor", "a processor that makes the responses itself", 4, SANDBOX, most=500.0),
 )
 
 

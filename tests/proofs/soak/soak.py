@@ -2,6 +2,7 @@
 and two healthy channels behind it.
 """
 
+import math
 import random
 import re
 from collections import Counter
@@ -35,7 +36,7 @@ SHARE = 0.6
 SUCCESS = 0.999
 GROWTH = 0.1
 SAMPLES = 10
-SETTLING_SECONDS = 15.0
+SETTLING_SECONDS = 60.0
 
 DATABASE = "umg.db"
 EJECTING = re.compile(r"status-(?!408|409|425)4|status-529|redirect|limit|overloaded|out-of-credit")
@@ -71,6 +72,8 @@ class Plan:
     seconds: float
     rate: float | None = None
     """Calls per second; None is `SHARE` of the machine's capacity."""
+    at_once: float = math.inf
+    """Most calls in flight."""
     ramp_seconds: float = 10
     warmup_seconds: float = 90
     """Time until the memory of a loaded gateway stays at one level."""
@@ -143,12 +146,12 @@ async def soaked(plan: Plan, directory: Path) -> Soaked:
         rate = plan.rate if capacity is None else SHARE * capacity
         assert rate is not None
         async with callers(target.url, target.grpc, KEY) as calling:
-            await steady(retried_calls(calling), rate, plan.warmup_seconds, plan.seed + 1)
+            await steady(retried_calls(calling), rate, plan.warmup_seconds, plan.seed + 1, at_once=plan.at_once)
         before = await target.until(lambda figures: figures.clients == 0, SETTLING_SECONDS)
         met = (await running.counts()).calls(FAULTY)
         spent = Spent.until_now(target.pid, running.process.pid)
         async with callers(target.url, target.grpc, KEY) as calling, target.sampled(plan.seconds / SAMPLES) as memory:
-            tally = await steady(retried_calls(calling), rate, plan.seconds, plan.seed)
+            tally = await steady(retried_calls(calling), rate, plan.seconds, plan.seed, at_once=plan.at_once)
         busy = Spent.until_now(target.pid, running.process.pid).since(spent, tally.seconds_taken)
         attempts = Counter(await target.attempts("faulty"))
         after = await target.until(as_before(before), SETTLING_SECONDS)

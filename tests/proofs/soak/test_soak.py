@@ -6,9 +6,10 @@ import pytest
 
 from tests.proofs.soak import cancellations, overload, soak
 from tests.proofs.soak.report import Report
+from umg_grpc.service.resilience.call_start_queue import ALWAYS_STARTED
 
-SHORT_SOAK = soak.Plan(seconds=6, rate=100, warmup_seconds=8)
-"""Plan with a rate that even a busy machine reaches."""
+SHORT_SOAK = soak.Plan(seconds=6, rate=100, at_once=ALWAYS_STARTED // 2, warmup_seconds=8)
+"""Plan of a load that is no overload of a busy machine either: a gateway serves that many calls at once, however slowly."""
 SHORT_OVERLOAD = overload.Plan(ramp=1, half=0.3, onset=0.5, seconds=1.5)
 LONGER_OVERLOAD = overload.Plan(ramp=1, half=0.3, seconds=3)
 """Plan for a limit that the gateway measures: on a busy machine it takes a while to notice that it is exceeded."""
