@@ -19,10 +19,12 @@ from sqlalchemy.dialects.sqlite.aiosqlite import SQLiteDialect_aiosqlite
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.util import LRUCache
 
+from umg_grpc.store import Store, open_store
 from umg_grpc.store import database as database_module
-from umg_grpc.store import open_store
 from umg_grpc.store.database_constants import SQLITE_FILE, SQLITE_KIND
 
+PATIENT = ("-t", "300")
+"""Options of `pg_ctl` that let it wait for a busy machine."""
 _schema = list[bytes]()
 """Content of the file of an empty database, once `create_database` made one."""
 _statements = LRUCache[Any, Any](2000)
@@ -75,11 +77,11 @@ class Postgres:
 
     def start(self) -> None:
         options = f"-F -c listen_addresses='' -k '{self._directory}' -c max_connections=100"
-        self._run("pg_ctl", "-w", "-s", "-D", "data", "-l", "log", "-o", options, "start")
+        self._run("pg_ctl", "-w", *PATIENT, "-s", "-D", "data", "-l", "log", "-o", options, "start")
 
     def stop(self, *, immediate: bool = True) -> None:
         """Stop the server: immediately, as in a crash, or as an operator does, which ends transactions with an error."""
-        self._run("pg_ctl", "-w", "-s", "-D", "data", "-m", "immediate" if immediate else "fast", "stop")
+        self._run("pg_ctl", "-w", *PATIENT, "-s", "-D", "data", "-m", "immediate" if immediate else "fast", "stop")
 
     def close(self) -> None:
         """Stop the server, and delete its directory."""
@@ -174,6 +176,12 @@ def _binaries(directory: Path, user: str | None) -> Path:
     for part in (package, package.with_name(f"{package.name}.libs")):  # the user may have no access to their directory
         shutil.copytree(part, directory / part.name)
     return directory / package.name / programs
+
+
+async def wait_until_back(store: Store) -> None:
+    """Wait until the store has found the database again: until then queries fail at once if the outage was long."""
+    if store.reconnection.is_away:
+        await store.reconnection.returned.wait()
 
 
 async def create_database(data: Path) -> None:

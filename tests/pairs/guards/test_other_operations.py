@@ -38,9 +38,9 @@ channels:
   - {{name: main, protocols: [umg_images], base_url: '{url}', api_key: k, models: [pass, mask, refuse, slow, open]}}
 unpriced: free
 guards:
-  - {{name: pass, kind: grpc, target: '{target}', models: [pass], content: true}}
-  - {{name: mask, kind: grpc, target: '{target}', models: [mask], content: true}}
-  - {{name: refuse, kind: webhook, url: '{webhook}', models: [refuse], content: true}}
+  - {{name: pass, kind: grpc, target: '{target}', models: [pass], content: true, timeout: 60}}
+  - {{name: mask, kind: grpc, target: '{target}', models: [mask], content: true, timeout: 60}}
+  - {{name: refuse, kind: webhook, url: '{webhook}', models: [refuse], content: true, timeout: 60}}
   - {{name: slow, kind: grpc, target: '{target}', models: [slow], content: true, on: [response], timeout: 0.02}}
   - {{name: away, kind: webhook, url: '{away}', models: [open], content: true, on_failure: open}}
 """

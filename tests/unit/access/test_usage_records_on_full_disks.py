@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.support.databases import Postgres
+from tests.support.databases import Postgres, wait_until_back
 from tests.support.full_disks import Disk, disk_at
 from umg_grpc.access.usage_record_writer import UsageLog
 from umg_grpc.config.config_values import UsageRetention
@@ -111,6 +111,7 @@ async def test_no_call_can_be_charged_while_neither_the_disk_nor_the_database_ta
                             await asyncio.sleep(0.01)
             finally:
                 postgres.start()
+            await wait_until_back(store)
             await _until_counted(store, MANY)
             async with asyncio.timeout(60):
                 while not log.can_charge:  # noqa: ASYNC110  # as above

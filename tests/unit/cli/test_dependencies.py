@@ -25,9 +25,9 @@ Figures = dict[str, float]
 
 
 async def _figures(session: aiohttp.ClientSession, served: Served, wanted: Callable[[Figures], bool]) -> Figures:
-    """Return the figures of the dependencies once they are as `wanted`; the last ones after 30 seconds."""
+    """Return the figures of the dependencies once they are as `wanted`; the last ones after 60 seconds."""
     found: Figures = {}
-    deadline = asyncio.get_running_loop().time() + 30
+    deadline = asyncio.get_running_loop().time() + 60
     while not wanted(found) and asyncio.get_running_loop().time() < deadline:
         async with session.get(f"{served.http}/metrics") as response:
             found = {name: float(value) for name, value in FIGURE.findall(await response.text())}

@@ -25,9 +25,9 @@ Figures = dict[str, float]
 
 
 async def _figures(served: Served, wanted: Callable[[Figures], bool]) -> Figures:
-    """Return the figures of reloads once they are as `wanted`; the last ones after 20 seconds."""
+    """Return the figures of reloads once they are as `wanted`; the last ones after 60 seconds."""
     found: Figures = {}
-    deadline = asyncio.get_running_loop().time() + 20
+    deadline = asyncio.get_running_loop().time() + 60
     async with aiohttp.ClientSession() as session:
         while not (found and wanted(found)) and asyncio.get_running_loop().time() < deadline:
             async with session.get(f"{served.http}/metrics") as response:

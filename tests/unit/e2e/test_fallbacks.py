@@ -223,8 +223,10 @@ async def test_a_cached_stream_of_a_fallback_is_found_again(tmp_path: Path) -> N
 
 async def test_the_deadline_of_a_call_is_for_all_models_together(tmp_path: Path) -> None:
     async with world(tmp_path, two(stall), of_models("m", "other"), FALLBACK) as here:
-        got = await here.generate(x_umg_timeout="200ms")
-        assert (got.status, here.counts) == (504, {"m": 1, "other": 0})
+        async with asyncio.timeout(60):
+            while not here["m"].calls:  # on a busy machine the time may be over before the first attempt begins
+                assert (await here.generate(x_umg_timeout="200ms")).status == 504
+        assert here.counts == {"m": 1, "other": 0}
 
 
 async def test_a_stream_whose_headers_were_sent_early_may_fall_back(tmp_path: Path) -> None:

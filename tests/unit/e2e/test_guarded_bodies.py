@@ -78,7 +78,7 @@ async def test_a_member_of_a_response_that_a_guard_changes_does_not_leave(tmp_pa
 
 
 async def test_a_service_gets_only_the_members_that_the_gateway_does_not_know(tmp_path: Path) -> None:
-    guards = "  - {name: pass, kind: webhook, url: 'URL'}\n"
+    guards = "  - {name: pass, kind: webhook, url: 'URL', timeout: 60}\n"
     async with gateway(tmp_path, responding("ok"), guards) as here:
         here.provider.message["vendor_note"] = "of the provider"
         await here.chat(vendor_note={"a": 1})

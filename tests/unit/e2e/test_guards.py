@@ -284,7 +284,7 @@ async def test_a_fallback_has_the_guards_of_its_own_model(tmp_path: Path) -> Non
 async def test_decisions_and_annotations_are_in_the_record_and_the_log(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    guards = "  - {name: mask-it, kind: webhook, url: 'URL'}\n"
+    guards = "  - {name: mask-it, kind: webhook, url: 'URL', timeout: 60}\n"
     async with gateway(tmp_path, responding(f"key {SECRET}"), guards) as here:
         await here.post(
             "/v1/chat/completions", {"messages": [{"role": "user", "content": "hi"}]}, **{"x-request-id": "guarded-1"}
@@ -436,7 +436,7 @@ async def served(guard: rpc.GuardServiceServicer) -> AsyncGenerator[str, None]:
 
 async def test_a_guard_may_replace_whole_messages(tmp_path: Path) -> None:
     async with served(Rewriter()) as target:
-        guards = f"  - {{name: whole, kind: grpc, target: '{target}', content: true}}\n"
+        guards = f"  - {{name: whole, kind: grpc, target: '{target}', content: true, timeout: 60}}\n"
         async with gateway(tmp_path, responding("as it came"), guards) as here:
             whole = await here.chat("hello", vendor_member=1)
             [sent] = here.provider.requests
@@ -452,7 +452,7 @@ async def test_a_replacement_that_does_not_fit_is_a_failure_of_the_guard(
     guard = Rewriter()
     guard.faults = True
     async with served(guard) as target:
-        row = f"name: whole, kind: grpc, target: '{target}', content: true, on: [{phase}]"
+        row = f"name: whole, kind: grpc, target: '{target}', content: true, on: [{phase}], timeout: 60"
         async with gateway(tmp_path, responding("ok"), f"  - {{{row}}}\n") as here:
             body = {"messages": [{"role": "user", "content": "hello"}]}
             status, headers, got = await here.post("/v1/chat/completions", body)

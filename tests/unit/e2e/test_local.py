@@ -139,6 +139,7 @@ async def test_reflection_is_enough_to_call_the_model(served: Served) -> None:
 
 
 async def test_tokens_arrive_one_by_one(served: Served) -> None:
+    line_of_call = '"GenerationService/StreamGenerate","face":"chat","request_id":"one-by-one"'
     async with AsyncOpenAI(base_url=f"{served.http}/v1", api_key=served.key) as client:
         stream = await client.chat.completions.create(
             model=MODEL,
@@ -153,8 +154,8 @@ async def test_tokens_arrive_one_by_one(served: Served) -> None:
             if chunk.choices and chunk.choices[0].delta.content:
                 pieces += 1
             if pieces == 1:  # received before the response is complete, so before the call's log line
-                assert not [line for line in served.log if "one-by-one" in line]
-        await served.until_logged("one-by-one")
+                assert not [line for line in served.log if line_of_call in line]
+        await served.until_logged(line_of_call)
     assert pieces > 10
 
 

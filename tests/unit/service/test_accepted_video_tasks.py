@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import grpc
@@ -14,7 +14,19 @@ from tests.support import fake_video_upstream
 from tests.support.databases import Postgres
 from tests.support.fake_video_upstream import FakeVideos
 from tests.support.gateways import running
-from tests.support.video_calls import AUTHORIZED, MODEL, Stub, create, ended, get, reason, request, stub_of, until
+from tests.support.video_calls import (
+    AUTHORIZED,
+    MODEL,
+    Stub,
+    create,
+    ended,
+    eventually,
+    get,
+    reason,
+    request,
+    stub_of,
+    until,
+)
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.service.operations.video import video_submission
 from umg_grpc.service.video_tasks import accepted_tasks, poll_outcomes, task_background_worker
@@ -42,6 +54,19 @@ async def accept_without(postgres: Postgres, stub: Stub, fake: FakeVideos) -> "a
     return call
 
 
+async def start_again(postgres: Postgres, stub: Stub) -> None:
+    """Start the database, and wait until the gateway has found it: after a long outage calls fail at once until then."""
+
+    async def is_back() -> bool:
+        with suppress(grpc.aio.AioRpcError):
+            await stub.ListVideoTasks(pb.ListVideoTasksRequest(), metadata=AUTHORIZED)
+            return True
+        return False
+
+    await asyncio.to_thread(postgres.start)
+    await eventually(is_back, bool)
+
+
 async def test_a_caller_gets_its_task_and_the_database_has_it_later(postgres: Postgres, tmp_path: Path) -> None:
     fake, database = FakeVideos(), await postgres.create_prepared("test_accepted_tasks")
     async with served(database, tmp_path, fake) as stub:
@@ -49,7 +74,7 @@ async def test_a_caller_gets_its_task_and_the_database_has_it_later(postgres: Po
             task = await (await accept_without(postgres, stub, fake))
             fake.accepted.clear()  # the provider does not find it by the id of the gateway
         finally:
-            await asyncio.to_thread(postgres.start)
+            await start_again(postgres, stub)
         assert task.state == pb.VIDEO_TASK_STATE_QUEUED
         assert (await ended(stub, task.task_id)).state == pb.VIDEO_TASK_STATE_SUCCEEDED
     assert fake.submitted == {task.task_id: 1}
@@ -85,7 +110,7 @@ async def test_a_task_that_the_journal_does_not_take_is_looked_for_at_the_provid
         try:
             assert await reason(await accept_without(postgres, stub, fake)) == "UNAVAILABLE"
         finally:
-            await asyncio.to_thread(postgres.start)
+            await start_again(postgres, stub)
         [task_id] = fake.submitted
         assert (await ended(stub, task_id)).state == pb.VIDEO_TASK_STATE_SUCCEEDED
     assert fake.submitted == {task_id: 1}
@@ -136,7 +161,7 @@ async def test_a_submitter_that_does_not_know_the_outcome_reports_it_when_the_da
         try:
             task = await (await accept_without(postgres, stub, fake))
         finally:
-            await asyncio.to_thread(postgres.start)
+            await start_again(postgres, stub)
         assert (await ended(stub, task.task_id)).error.code == "submit_unconfirmed"
     assert fake.submitted == {task.task_id: 1}
 

@@ -16,7 +16,8 @@ channels:
 guards:
 """
 REMOTE = """
-  - {{name: pass, kind: grpc, target: '{target}', models: [m], on: [response], stream: {{window: 9, hold_back: 4}}}}
+  - {{name: pass, kind: grpc, target: '{target}', models: [m], on: [response], timeout: 60,
+     stream: {{window: 9, hold_back: 4}}}}
 """
 REFUSING = "  - {name: words, kind: patterns, words: [the], models: [refused], on: [response], action: refuse}\n"
 METADATA = [("authorization", f"Bearer {KEY}")]
