@@ -207,6 +207,8 @@ class BudgetAccounts:
     async def return_unused(self, amounts: Mapping[LeaseId, int]) -> None:
         if amounts:
             async with self._store.write() as session:
+                # `lease` must not add to a row that is deleted meanwhile: its amount would be in no row
+                await lock_accounts(session, ((lease.key_id, lease.period) for lease in amounts))
                 await _take_from(session, amounts)
                 for lease in sorted(amounts):
                     await session.execute(delete(BudgetLease).where(_is(lease) & (BudgetLease.held_micro_credits <= 0)))
