@@ -26,6 +26,7 @@ from tests.proofs.usage_scale.filling_objects import Objects, fill_objects
 from tests.proofs.usage_scale.inserting import measure_inserts
 from tests.proofs.usage_scale.reports import Measured, Report, measure, reports
 from tests.support.databases import Postgres
+from umg_grpc.process.gateway_processes import tune
 from umg_grpc.service.servicers.usage_report import UsageReport
 from umg_grpc.store import open_store
 from umg_grpc.store.database_constants import SQLITE_KIND
@@ -81,6 +82,7 @@ async def run(
 
 async def run_pages(url: str, directory: Path, filling: Filling, server: Postgres | None) -> list[PageVisit]:
     """Draw the pages of the console, and print their times."""
+    tune()  # as `umg serve` does: a collection of the garbage of this process would be the longest turn
     found, pages = list[PageVisit](), visits(filling.end, requests=filling.rows // 2)
     async for page in measure_pages(url, directory, pages, server):
         found.append(page)
