@@ -28,6 +28,7 @@ OTHERS = {
     ("umg_grpc/service/guardrails/guard_driver.py", "messages"): FIELD,
     ("umg_grpc/service/pipeline/maximum_call_cost.py", "messages"): FIELD,
     ("umg_grpc/service/operations/generate/compaction_during_a_call.py", "messages"): FIELD,
+    ("umg_grpc/service/operations/generate/required_content.py", "messages"): "a field in an error",
     ("umg_grpc/service/operations/generate/text_response_finishing.py", "messages"): FIELD,
     ("umg_grpc/service/operations/generate/text_pipeline.py", "messages"): FIELD,
     ("umg_grpc/service/operations/generate/text_request_encoder.py", "messages"): FIELD,
