@@ -195,7 +195,7 @@ def kind_of(found: object) -> object:
     if isinstance(found, pb.GetCallerResponse):
         found.ClearField("session_id")
         found.ClearField("session_expire_time")
-    text = re.sub(r"(seconds|nanos): \d+", "", str(found))
+    text = re.sub(r"\s*(seconds|nanos): \d+", "", str(found))  # a moment at a whole second has no `nanos`
     return re.sub(r"\s*last_use_time \{\s*\}", "", text)  # written some time after the first use
 
 
