@@ -47,12 +47,9 @@ class CallerRights:
         page if it has no forms; any other person has a value alone.
         """
         shown = [each for each in self.caller.permissions if each.permission in SHOWN_PERMISSIONS]
-        if all(each.extent >= pb.PERMISSION_EXTENT_PART and not each.account_ids for each in shown):
-            return tuple((each.permission, each.extent) for each in shown)
-        of_person = pb.GetCallerResponse()
-        of_person.CopyFrom(self.caller)
-        of_person.ClearField("session_expire_time")
-        return of_person.SerializeToString(deterministic=True)
+        extents = tuple((each.permission, each.extent, *each.account_ids) for each in shown)
+        is_common = all(each.extent >= pb.PERMISSION_EXTENT_PART and not each.account_ids for each in shown)
+        return extents if is_common else (self.caller.user_id, self.caller.key_id, extents)
 
     @property
     def sees_channels(self) -> bool:
