@@ -183,15 +183,17 @@ class ConsoleHandlers:
 
     async def _live(self, exchange: HttpExchange, browser: BrowserSession, page: Page, visit: Visit) -> web.Response:
         """Return the live parts of a page, or 304 if the browser has them."""
-        frame = replace(self._frame(exchange, browser, page, visit), layout=LIVE_LAYOUT)
 
         async def draw() -> LiveParts:
+            own = self._frame(exchange, browser, page, visit.rights, visit.filters, visit.now)
+            frame = replace(own, layout=LIVE_LAYOUT, csrf_token="", form_id="")
             async with self._settings.drawings:
                 content = await page.load(visit)
                 html = await render(page.name, frame=frame, content=content, problem=None)
             return LiveParts(_tag(frame, content), html.encode())
 
-        audience = frame.path, tuple(frame.preferences.items()), visit.rights.audience
+        preferences = tuple(preferences_of(exchange.request).items())
+        audience = exchange.request.path_qs, preferences, visit.rights.audience
         parts = await self._live_parts.get(audience, draw)
         return _if_known(exchange, parts.tag) or _tagged(_document(200, parts.html), parts.tag)
 
@@ -227,7 +229,7 @@ class ConsoleHandlers:
             return error_response(explain_on_page(problem, exchange, CONSOLE_FACE), DEFAULT_FORMAT)  # to a script
         if isinstance(content, Lead) and content.target:
             return lead_to(content.target)
-        frame = self._frame(exchange, browser, page, visit)
+        frame = self._frame(exchange, browser, page, visit.rights, visit.filters, visit.now)
         if problem is None:
             tag = _tag(frame, content) if page.is_live else ""
             if tag and (known := _if_known(exchange, tag)):
@@ -271,7 +273,7 @@ class ConsoleHandlers:
         if isinstance(done, Done):
             separator = "&" if "?" in done.path else "?"
             return lead_to(f"{done.path}{separator}{urlencode({NOTE_NAME: done.note})}")
-        frame = self._frame(exchange, browser, page, visit)
+        frame = self._frame(exchange, browser, page, visit.rights, visit.filters, visit.now)
         return await _html(200, done.template, frame=frame, content=done.content, problem=None)
 
     async def _problem(
@@ -284,33 +286,31 @@ class ConsoleHandlers:
     ) -> web.Response:
         """Return a page with the reason why there is no other."""
         now = datetime.now(UTC)
-        frame = PageFrame(
-            page=page or CONSOLE_PAGES[0],
-            rights=rights,
-            filters=read_filters({}, now),
-            csrf_token=csrf_token(browser.token),
-            form_id="",
-            note="",
-            preferences=preferences_of(exchange.request),
-            path=exchange.request.path_qs,
-            address=self._sign_on.base_url,
-            now=now,
-        )
+        frame = self._frame(exchange, browser, page or CONSOLE_PAGES[0], rights, read_filters({}, now), now)
+        frame = replace(frame, form_id="", note="")
         explained = explain_on_page(error, exchange, CONSOLE_FACE)
         return await _html(HTTP_STATUS[explained.reason], "problem", frame=frame, content=None, problem=explained)
 
-    def _frame(self, exchange: HttpExchange, browser: BrowserSession, page: Page, visit: Visit) -> PageFrame:
+    def _frame(
+        self,
+        exchange: HttpExchange,
+        browser: BrowserSession,
+        page: Page,
+        rights: CallerRights,
+        filters: Filters,
+        now: datetime,
+    ) -> PageFrame:
         return PageFrame(
             page=page,
-            rights=visit.rights,
-            filters=visit.filters,
+            rights=rights,
+            filters=filters,
             csrf_token=csrf_token(browser.token),
             form_id=secrets.token_urlsafe(16),
             note=_note(exchange.request.query.get(NOTE_NAME, "")),
             preferences=preferences_of(exchange.request),
             path=exchange.request.path_qs,
             address=self._sign_on.base_url,
-            now=visit.now,
+            now=now,
         )
 
     @property
