@@ -11,7 +11,7 @@ from typing import Concatenate, ParamSpec, Protocol, TypeVar
 import msgspec
 from sqlalchemy import URL, Connection, NullPool, event, make_url, select, text
 from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, OperationalError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
 
 from umg_grpc.base.lazy_logger import LazyLogger
@@ -178,7 +178,7 @@ def repeated(
     has none of its changes, and the method is called once more; if it is lost in the commit, the error is raised. For
     reads, and for changes that must not be made twice, for example an amount that is added.
     """
-    return _repeated(method, (DBAPIError,))
+    return _repeated(method, _is_lost)
 
 
 def repeated_idempotent(
@@ -187,22 +187,35 @@ def repeated_idempotent(
     """Decorate a method of a repository as `repeated` does, but repeat it also if the connection is lost during the
     commit. The database may then have the changes already: they must have the same result if they are made twice.
     """
-    return _repeated(method, (DBAPIError, UnconfirmedCommitError))
+    return _repeated(method, lambda error: isinstance(error, UnconfirmedCommitError) or _is_lost(error))
+
+
+def repeated_after_conflict(
+    method: Callable[Concatenate[Of, Parameters], Awaitable[Result]],
+) -> Callable[Concatenate[Of, Parameters], Awaitable[Result]]:
+    """Decorate a method of a repository that inserts a row if there is none, and else changes it: another process may
+    insert it at the same moment. The method is then called once more, and finds that row.
+    """
+    return _repeated(method, lambda error: isinstance(error, IntegrityError))
 
 
 def _repeated(
-    method: Callable[Concatenate[Of, Parameters], Awaitable[Result]], errors: tuple[type[SQLAlchemyError], ...]
+    method: Callable[Concatenate[Of, Parameters], Awaitable[Result]], may_repeat: Callable[[SQLAlchemyError], bool]
 ) -> Callable[Concatenate[Of, Parameters], Awaitable[Result]]:
     @functools.wraps(method)
     async def repeat(self: Of, /, *arguments: Parameters.args, **named: Parameters.kwargs) -> Result:
         try:
             return await method(self, *arguments, **named)
-        except errors as error:
-            if isinstance(error, DBAPIError) and not is_lost(error):
+        except SQLAlchemyError as error:
+            if not may_repeat(error):
                 raise
         return await method(self, *arguments, **named)
 
     return repeat
+
+
+def _is_lost(error: SQLAlchemyError) -> bool:
+    return isinstance(error, DBAPIError) and is_lost(error)
 
 
 async def open_store(database: str, data_dir: Path, *, create: bool = True) -> Store:

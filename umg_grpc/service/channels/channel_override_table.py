@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from sqlalchemy import select
-from sqlalchemy.exc import IntegrityError
 
 from umg_grpc.access.audit_log import CURRENT_ACT, Act, ChangedObject, record_change
 from umg_grpc.base.time_units import micros_of
@@ -17,7 +16,7 @@ from umg_grpc.routing.overridden_channels import (
 )
 from umg_grpc.store import Store
 from umg_grpc.store.channel_override_tables import ChannelCheckRow, ChannelOverrideRow
-from umg_grpc.store.database import repeated, repeated_idempotent
+from umg_grpc.store.database import repeated, repeated_after_conflict, repeated_idempotent
 from umg_grpc.store.database_time import utc_of
 
 CHANNEL_KIND = "channel"
@@ -49,15 +48,10 @@ class ChannelOverrideTable:
             ]
         return overrides, checks
 
+    @repeated_after_conflict
+    @repeated_idempotent
     async def change(self, channel: str, values: Mapping[str, int | None], note: str) -> None:
         """Set overrides of a channel, or delete those whose value is None. `note`: reason of the change."""
-        try:
-            await self._change(channel, values, note)
-        except IntegrityError:  # another process has inserted a row at the same moment
-            await self._change(channel, values, note)
-
-    @repeated_idempotent
-    async def _change(self, channel: str, values: Mapping[str, int | None], note: str) -> None:
         act, now = CURRENT_ACT.get() or Act(), utc_of(self._store.clock)
         async with self._store.write() as session:
             query = select(ChannelOverrideRow).where(ChannelOverrideRow.channel == channel).with_for_update()

@@ -4,14 +4,13 @@ from collections.abc import Sequence
 
 import msgspec
 from sqlalchemy import select
-from sqlalchemy.exc import IntegrityError
 
 from umg_grpc.access.audit_log import CURRENT_ACT, Act, ChangedObject, record_change
 from umg_grpc.base.time_units import micros_of
 from umg_grpc.knowledge.price_texts import prices_text
 from umg_grpc.routing.set_model_prices import EVERY_CHANNEL, SetPrice, SetPrices, prices_by_place
 from umg_grpc.store import Store
-from umg_grpc.store.database import repeated, repeated_idempotent
+from umg_grpc.store.database import repeated, repeated_after_conflict, repeated_idempotent
 from umg_grpc.store.database_time import utc_of
 from umg_grpc.store.model_price_table import ModelPriceRow
 from umg_grpc.v1 import pb
@@ -33,17 +32,12 @@ class SetPriceTable:
         async with self._store.read() as session:
             return prices_by_place(map(_set_price, await session.scalars(select(ModelPriceRow))))
 
+    @repeated_after_conflict
+    @repeated_idempotent
     async def change(self, model: str, channel: str, prices: Sequence[pb.Price], note: str) -> SetPrice | None:
         """Set the prices of a model at a channel, or delete them if there are none. `note`: reason of the change.
         Return them as they are stored, None for deleted ones.
         """
-        try:
-            return await self._change(model, channel, prices, note)
-        except IntegrityError:  # another process has inserted the row at the same moment
-            return await self._change(model, channel, prices, note)
-
-    @repeated_idempotent
-    async def _change(self, model: str, channel: str, prices: Sequence[pb.Price], note: str) -> SetPrice | None:
         act, now = CURRENT_ACT.get() or Act(), utc_of(self._store.clock)
         async with self._store.write() as session:
             row = await session.get(ModelPriceRow, (model, channel), with_for_update=True)
