@@ -203,3 +203,11 @@ def _write_database(data: Path, content: bytes) -> None:
     if not file.exists():
         file.touch(mode=0o600)
         file.write_bytes(content)
+
+
+async def waiting_queries(database: psycopg.AsyncConnection[tuple[int]]) -> int:
+    """Return how many queries of a database of PostgreSQL wait for locks of others."""
+    query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    row = await (await database.execute(query)).fetchone()
+    assert row
+    return row[0]

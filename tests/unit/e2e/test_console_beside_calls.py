@@ -11,7 +11,7 @@ import pytest_asyncio
 from aiohttp import web
 
 from tests.support.console_browser import Browser
-from tests.support.databases import Postgres
+from tests.support.databases import Postgres, waiting_queries
 from tests.support.gateways import Running, channel, running
 from tests.support.polling import pause
 from tests.support.providers.waiting_provider import WaitingProvider
@@ -49,13 +49,6 @@ async def beside(postgres: Postgres, tmp_path_factory: pytest.TempPathFactory) -
         config += channel("waiting", "chat", f"{url}/v1", "waiting")
         async with running(config, folder) as gateway, Browser(gateway.url) as owner:
             yield Beside(gateway, await owner.sign_in(), provider, database)
-
-
-async def waiting_queries(database: psycopg.AsyncConnection[tuple[int]]) -> int:
-    query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    row = await (await database.execute(query)).fetchone()
-    assert row
-    return row[0]
 
 
 async def test_four_pages_are_drawn_at_once_and_calls_go_on_beside_them(beside: Beside) -> None:

@@ -8,12 +8,10 @@ import psycopg
 import pytest
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from tests.support.databases import Postgres
+from tests.support.databases import Postgres, waiting_queries
 from tests.support.polling import pause
 from umg_grpc.store import budget_accounts, open_store
 from umg_grpc.store.budget_accounts import Balance, BudgetAccounts, Demand, LeaseId
-
-WAITING = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 
 
 @pytest.mark.asyncio
@@ -38,7 +36,7 @@ async def test_a_lease_that_grows_while_it_is_returned_has_the_whole_grant(
             await returning.wait()
             granted = asyncio.create_task(accounts.lease(lease, "folder", 100, Demand(60)))
             async with asyncio.timeout(60):
-                while (await (await watch.execute(WAITING)).fetchone()) == (0,):
+                while not await waiting_queries(watch):
                     await pause()
             go_on.set()
             await returned
