@@ -173,8 +173,8 @@ def cases(upstream: str, way: str) -> list[Case]:
     """Return the cases of an upstream format.
 
     Of a faulty channel alone: all of the first face, which is the upstream's own where it has one, and of the second
-    face and gRPC one the whole response and the other the stream, by turns, since both encode the same error. With a healthy channel behind it: a third of each fault's,
-    since the next attempt does not depend on the face.
+    face and gRPC one the whole response and the other the stream, by turns, since both encode the same error. With a
+    healthy channel behind it: a third of each fault's, since the next attempt does not depend on the face.
     """
     selected = list[tuple[Fault, Question]]()
     for place, fault in enumerate(ALL):
